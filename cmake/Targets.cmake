@@ -1,0 +1,48 @@
+# One function per kind of target. A library is used only by its alias tokenrouter::NAME.
+#   tr_library(NAME SRCS a.cc ... DEPS tokenrouter::x ...)       no SRCS: header-only
+#   tr_binary(NAME SRCS main.cc ... DEPS ...)                    lands in build/<preset>/bin
+#   tr_test(NAME SRCS a_test.cc ... DEPS ... [LABELS l ...] [TIMEOUT seconds] [ARGS ...])
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+function(tr_library name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  if(ARG_SRCS)
+    add_library(tr_${name} STATIC ${ARG_SRCS})
+    set(scope PUBLIC)
+  else()
+    add_library(tr_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(tr_${name} ${scope} ${CMAKE_SOURCE_DIR})
+  target_link_libraries(tr_${name} ${scope} ${ARG_DEPS})
+  add_library(tokenrouter::${name} ALIAS tr_${name})
+endfunction()
+
+function(tr_binary name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+endfunction()
+
+function(tr_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  tr_binary(${name} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} GTest::gmock_main)
+  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()
+
+# Adds each folder that has a CMakeLists.txt; libs/torch_engine only when torch is on.
+function(tr_add_folders)
+  foreach(folder ${ARGN})
+    if(folder STREQUAL "libs/torch_engine" AND NOT TOKENROUTER_TORCH)
+      continue()
+    endif()
+    if(EXISTS ${CMAKE_SOURCE_DIR}/${folder}/CMakeLists.txt)
+      add_subdirectory(${folder})
+    endif()
+  endforeach()
+endfunction()

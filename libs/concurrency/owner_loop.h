@@ -1,0 +1,50 @@
+// OwnerLoop is one thread that owns some hot state: others post closures, the loop runs them in
+// order, and a hook runs after each batch of them and whenever the hook's own timer is due.
+// Ownership: owns its thread. Stop() runs what was posted before it, then joins; the destructor
+// calls Stop(). Threads: Post is thread-safe and never blocks; everything posted runs on the loop's
+// thread. Errors: Post returns false when the mailbox is full or the loop is stopping; the closure
+// is dropped.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "libs/concurrency/bounded_queue.h"
+
+namespace tokenrouter {
+
+class OwnerLoop {
+ public:
+  struct Options {
+    std::string name = "loop";     // Thread name, at most 15 characters.
+    size_t mailbox_limit = 65536;  // Closures waiting at once.
+    // Runs on the loop thread after each batch of closures and after each wait. Returns how long
+    // the loop may sleep before calling it again (zero: at once; infinite: until the next post).
+    std::function<absl::Duration()> idle = [] { return absl::InfiniteDuration(); };
+  };
+
+  explicit OwnerLoop(Options options);
+  ~OwnerLoop();
+  OwnerLoop(const OwnerLoop&) = delete;
+  OwnerLoop& operator=(const OwnerLoop&) = delete;
+
+  // REQUIRES: called once.
+  void Start();
+  [[nodiscard]] bool Post(std::function<void()> closure);
+  // Idempotent. REQUIRES: not called from the loop's own thread.
+  void Stop();
+  size_t mailbox_size() const { return mailbox_.size(); }
+
+ private:
+  void Run();
+
+  const Options options_;
+  BoundedQueue<std::function<void()>> mailbox_;
+  std::thread thread_;
+};
+
+}  // namespace tokenrouter
