@@ -1,0 +1,19 @@
+#include "libs/tokens/stop_rules.h"
+
+#include <algorithm>
+
+namespace tokenrouter {
+
+FinishReason CheckStop(const StopRules& rules, TokenId id, int32_t generated) {
+  const bool is_stop =
+      !rules.ignore_eos && generated >= rules.min_new_tokens &&
+      std::find(rules.stop_ids.begin(), rules.stop_ids.end(), id) != rules.stop_ids.end();
+  if (is_stop) return FinishReason::kStop;
+  return generated >= rules.max_new_tokens ? FinishReason::kLength : FinishReason::kNone;
+}
+
+bool MasksStopIds(const StopRules& rules, int32_t generated) {
+  return generated < rules.min_new_tokens;
+}
+
+}  // namespace tokenrouter
