@@ -98,7 +98,7 @@ struct Decision {
   Window window;
 
   static Decision Stay() { return {}; }
-  static Decision StayTentative() { return {.proposal = Proposal::kTentative}; }
+  static Decision StayTentative() { return {.proposal = Proposal::kTentative, .window = {}}; }
   static Decision Go(Role to, Window window, Proposal proposal = Proposal::kDrop) {
     return {.proposal = proposal, .go = true, .to = to, .window = std::move(window)};
   }

@@ -1,0 +1,50 @@
+// Conversions between the messages of tokenrouter.v1 and the C++ vocabulary, in one place for
+// scheduler, workers and gateway. Pure and thread-safe. Unset scalars take the defaults of
+// SamplingParameters.
+// Errors: INVALID_ARGUMENT naming field, value and the allowed range. Enum values of a newer peer
+// are refused, never guessed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/routing/algorithm.h"
+#include "libs/tokens/sampling_parameters.h"
+#include "libs/tokens/stop_rules.h"
+#include "libs/tokens/token_types.h"
+#include "proto/tokens.pb.h"
+
+namespace tokenrouter {
+
+v1::Role ToWire(Role role);
+absl::StatusOr<Role> FromWire(v1::Role role);
+
+v1::FinishReason ToWire(FinishReason reason);
+absl::StatusOr<FinishReason> FromWire(v1::FinishReason reason);
+
+v1::Window ToWire(const Window& window);
+// kTokens needs tokens >= 1; kDelimiter needs at least one delimiter.
+absl::StatusOr<Window> FromWire(const v1::Window& window);
+
+v1::SamplingParameters ToWire(const SamplingParameters& parameters);
+// Validated. An absent seed is 0: only the gateway draws seeds. The bias is sorted by id.
+absl::StatusOr<SamplingParameters> FromWire(const v1::SamplingParameters& parameters,
+                                            uint32_t choice);
+
+v1::StopRules ToWire(const StopRules& rules);
+// Refuses max_new_tokens < 1 and min_new_tokens outside [0, max_new_tokens].
+absl::StatusOr<StopRules> FromWire(const v1::StopRules& rules);
+
+// The numeric parameters as AlgorithmRegistry wants them.
+std::map<std::string, double> ParametersFromWire(const v1::RoutingParameters& routing);
+
+// Authors travel as one byte per id: 1 small, 2 large. Anything else is refused, prompt included.
+std::string AuthorsToWire(const std::vector<Author>& authors);
+absl::StatusOr<std::vector<Author>> AuthorsFromWire(std::string_view bytes);
+
+}  // namespace tokenrouter
