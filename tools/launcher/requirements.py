@@ -1,0 +1,75 @@
+"""What must be on the machine before a build, a start or a test; what is missing is said, asked for, installed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import kubernetes_tools
+import libtorch
+import model_files
+from console import Console, format_bytes
+from debian import install_packages, missing_packages
+from places import Places
+from rust import missing_rust_packages
+from versions import Versions
+
+
+@dataclass(frozen=True)
+class Missing:
+    """One thing to install: what the person reads, and what does it. Order matters: pip comes with Debian's."""
+
+    text: str
+    install: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a verb stands on."""
+
+    models: tuple[str, ...] = ("small", "large")
+    kubernetes: bool = False
+    full: bool = False
+
+
+FOR_UP = Needs()
+FOR_SETUP = Needs(models=("small", "large", "smollm2"), kubernetes=True)
+FOR_TEST = FOR_SETUP
+FOR_FULL_TEST = Needs(models=("small", "large", "smollm2"), kubernetes=True, full=True)
+
+
+def find_missing(places: Places, versions: Versions, console: Console, needs: Needs) -> list[Missing]:
+    wanted = [*versions.debian_build, *versions.debian_tools, *(versions.debian_full if needs.full else ())]
+    packages = missing_packages(wanted) + missing_rust_packages(versions, missing_packages)
+    missing = []
+    if packages:
+        missing.append(Missing(f"Debian packages: {' '.join(packages)}",
+                               lambda: install_packages(packages, console)))
+    if not libtorch.libtorch_is_present(places, versions):
+        missing.append(Missing(f"libtorch {versions.libtorch_version} (a 540 MB download, 1.1 GB unpacked)",
+                               lambda: libtorch.install_libtorch(places, versions, console)))
+    if needs.kubernetes and not kubernetes_tools.kubernetes_tools_are_present(places, versions):
+        missing.append(Missing(f"kubectl and the schemas of Kubernetes {versions.schema_version} (60 MB download)",
+                               lambda: kubernetes_tools.install_kubernetes_tools(places, versions, console)))
+    missing += [_missing_model(places, versions, console, name) for name in needs.models
+                if not model_files.is_present(places, versions.models[name])]
+    return missing
+
+
+def bring(places: Places, versions: Versions, console: Console, needs: Needs, yes: bool) -> None:
+    """Installs what is missing, nothing twice. Raises Failure when something is and nobody agreed."""
+    missing = find_missing(places, versions, console, needs)
+    if not missing:
+        return
+    console.say(f"Missing on this machine (everything but Debian packages goes to {places.home}):")
+    for item in missing:
+        console.say(f"  {item.text}")
+    console.confirm("Install them?", yes)
+    for item in missing:
+        began = console.elapsed()
+        item.install()
+        console.say(f"  installed in {console.elapsed() - began:.0f} s: {item.text}")
+
+
+def _missing_model(places: Places, versions: Versions, console: Console, name: str) -> Missing:
+    model = versions.models[name]
+    return Missing(f"model {model.file} ({format_bytes(model.bytes)}, {model.licence})",
+                   lambda: model_files.pull(places, model, console))

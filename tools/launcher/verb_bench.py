@@ -1,0 +1,40 @@
+"""bench: builds and runs one benchmark."""
+
+import os
+import re
+
+from build import build
+from command_line import Arguments, Flag, Verb, nearest
+from console import Console
+from failure import UsageError
+from places import Places, find_places
+from requirements import FOR_UP, bring
+from versions import read_versions
+
+
+def run(arguments: Arguments) -> int:
+    console = Console()
+    places = find_places()
+    known = known_benches(places)
+    if not arguments.words:
+        raise UsageError(f"bench needs a name: {', '.join(known)}")
+    name = arguments.words[0]
+    if name not in known:
+        raise UsageError(f"unknown benchmark {name}; {nearest(name, known)}")
+    bring(places, read_versions(places.lock), console, FOR_UP, arguments.has("--yes"))
+    build(places, "release", [], console)
+    program = str(places.build("release") / "bin" / f"{name}_bench")
+    json_file = arguments.value("--json")
+    os.execv(program, [program, *([f"--json={json_file}"] if json_file else [])])
+
+
+def known_benches(places: Places) -> list[str]:
+    """Targets NAME_bench of tests/bench."""
+    lists = places.checkout / "tests" / "bench" / "CMakeLists.txt"
+    text = lists.read_text() if lists.exists() else ""
+    return sorted(set(re.findall(r"\b(\w+)_bench\b", text)))
+
+
+VERB = Verb(name="bench", about="run a benchmark", run=run, words="NAME", most_words=1,
+            flags=(Flag("--json", "write the rows there too", value="FILE"),
+                   Flag("--yes", "agree to installing what is missing")))
