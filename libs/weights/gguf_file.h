@@ -39,6 +39,7 @@ class GgufFile {
 
   const std::string& path() const { return path_; }
   uint32_t version() const { return version_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
   // The bytes before the tensor data: header, metadata and tensor directory.
   std::span<const std::byte> header() const { return bytes_.first(header_bytes_); }
 

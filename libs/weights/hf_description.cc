@@ -1,0 +1,154 @@
+#include "libs/weights/hf_description.h"
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/status_macros.h"
+#include "libs/weights/json_fields.h"
+#include "libs/weights/mapped_file.h"
+
+namespace tokenrouter {
+namespace {
+
+namespace json = boost::json;
+
+absl::StatusOr<json::object> ReadJsonFile(const std::string& path) {
+  TR_ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> file, MappedFile::Open(path));
+  return ParseJsonObject(file->bytes(), path);
+}
+
+absl::Status Unsupported(const std::string& where, const std::string& field,
+                         const std::string& value, const std::string& allowed) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": '", field, "' is ", value, ", supported: ", allowed));
+}
+
+absl::Status ReadArchitecture(const json::object& config, const std::string& where,
+                              ModelDescription& model) {
+  TR_ASSIGN_OR_RETURN(const std::string type, JsonString(config, "model_type", where));
+  if (type == "llama" || type == "mistral") {
+    model.architecture = Architecture::kLlama;
+  } else if (type == "qwen2") {
+    model.architecture = Architecture::kQwen2;
+  } else {
+    return Unsupported(where, "model_type", absl::StrCat("'", type, "'"), "llama, mistral, qwen2");
+  }
+  // Qwen2 files state a window but switch it off with use_sliding_window.
+  TR_ASSIGN_OR_RETURN(const bool sliding,
+                      JsonBoolOr(config, "use_sliding_window", type == "mistral", where));
+  if (sliding && FindJson(config, "sliding_window") != nullptr) {
+    return Unsupported(where, "sliding_window", "set", "null (full attention)");
+  }
+  if (FindJson(config, "hidden_act") != nullptr) {
+    TR_ASSIGN_OR_RETURN(const std::string activation, JsonString(config, "hidden_act", where));
+    if (activation != "silu") {
+      return Unsupported(where, "hidden_act", absl::StrCat("'", activation, "'"), "'silu'");
+    }
+  }
+  TR_ASSIGN_OR_RETURN(const bool mlp_bias, JsonBoolOr(config, "mlp_bias", false, where));
+  if (mlp_bias) return Unsupported(where, "mlp_bias", "true", "false");
+  return absl::OkStatus();
+}
+
+absl::Status ReadSizes(const json::object& config, const std::string& where,
+                       ModelDescription& model) {
+  TR_ASSIGN_OR_RETURN(model.layers, JsonInt(config, "num_hidden_layers", where));
+  TR_ASSIGN_OR_RETURN(model.hidden, JsonInt(config, "hidden_size", where));
+  TR_ASSIGN_OR_RETURN(model.intermediate, JsonInt(config, "intermediate_size", where));
+  TR_ASSIGN_OR_RETURN(model.heads, JsonInt(config, "num_attention_heads", where));
+  TR_ASSIGN_OR_RETURN(model.kv_heads, JsonIntOr(config, "num_key_value_heads", model.heads, where));
+  const int64_t even_split = model.heads > 0 ? model.hidden / model.heads : 0;
+  TR_ASSIGN_OR_RETURN(model.head_dim, JsonIntOr(config, "head_dim", even_split, where));
+  TR_ASSIGN_OR_RETURN(model.vocab_rows, JsonInt(config, "vocab_size", where));
+  TR_ASSIGN_OR_RETURN(model.context_length, JsonInt(config, "max_position_embeddings", where));
+  TR_ASSIGN_OR_RETURN(model.rms_epsilon, JsonFloatOr(config, "rms_norm_eps", 1e-6, where));
+  TR_ASSIGN_OR_RETURN(model.tied_embeddings,
+                      JsonBoolOr(config, "tie_word_embeddings", false, where));
+  const bool qwen2 = model.architecture == Architecture::kQwen2;
+  TR_ASSIGN_OR_RETURN(const bool bias, JsonBoolOr(config, "attention_bias", false, where));
+  model.qkv_bias = qwen2 || bias;
+  model.output_bias = !qwen2 && bias;
+  return absl::OkStatus();
+}
+
+absl::Status ReadScaling(const json::object& scaling, const std::string& where,
+                         ModelDescription& model) {
+  RopeDescription& rope = model.rope;
+  // The field was called "type" before it was called "rope_type".
+  const char* type_field = FindJson(scaling, "rope_type") != nullptr ? "rope_type" : "type";
+  if (FindJson(scaling, type_field) == nullptr) return absl::OkStatus();
+  TR_ASSIGN_OR_RETURN(const std::string type, JsonString(scaling, type_field, where));
+  if (type == "default") return absl::OkStatus();
+  TR_ASSIGN_OR_RETURN(rope.factor, JsonFloat(scaling, "factor", where));
+  TR_ASSIGN_OR_RETURN(rope.original_context, JsonIntOr(scaling, "original_max_position_embeddings",
+                                                       model.context_length, where));
+  if (type == "linear") {
+    rope.scaling = RopeScaling::kLinear;
+  } else if (type == "llama3") {
+    rope.scaling = RopeScaling::kLlama3;
+    TR_ASSIGN_OR_RETURN(rope.low_frequency_factor, JsonFloat(scaling, "low_freq_factor", where));
+    TR_ASSIGN_OR_RETURN(rope.high_frequency_factor, JsonFloat(scaling, "high_freq_factor", where));
+  } else if (type == "yarn") {
+    rope.scaling = RopeScaling::kYarn;
+    TR_ASSIGN_OR_RETURN(rope.beta_fast, JsonFloatOr(scaling, "beta_fast", 32, where));
+    TR_ASSIGN_OR_RETURN(rope.beta_slow, JsonFloatOr(scaling, "beta_slow", 1, where));
+    TR_ASSIGN_OR_RETURN(rope.attention_factor, JsonFloatOr(scaling, "attention_factor", 0, where));
+  } else {
+    return Unsupported(where, type_field, absl::StrCat("'", type, "'"),
+                       "default, linear, llama3, yarn");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadRope(const json::object& config, const std::string& where,
+                      ModelDescription& model) {
+  model.rope.dim = model.head_dim;
+  TR_ASSIGN_OR_RETURN(model.rope.theta, JsonFloatOr(config, "rope_theta", 10000.0, where));
+  // Newer files keep theta and scaling together in rope_parameters.
+  for (const char* field : {"rope_scaling", "rope_parameters"}) {
+    const json::value* value = FindJson(config, field);
+    if (value == nullptr) continue;
+    const json::object* scaling = value->if_object();
+    if (scaling == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(where, ": '", field, "' is no object"));
+    }
+    TR_ASSIGN_OR_RETURN(model.rope.theta,
+                        JsonFloatOr(*scaling, "rope_theta", model.rope.theta, where));
+    return ReadScaling(*scaling, absl::StrCat(where, ": ", field), model);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSpecialIds(const json::object& config, const std::string& where,
+                            ModelDescription& model) {
+  TR_ASSIGN_OR_RETURN(model.bos_id, JsonIntOr(config, "bos_token_id", model.bos_id, where));
+  TR_ASSIGN_OR_RETURN(model.pad_id, JsonIntOr(config, "pad_token_id", model.pad_id, where));
+  TR_ASSIGN_OR_RETURN(std::vector<int64_t> eos, JsonInts(config, "eos_token_id", where));
+  if (!eos.empty()) model.eos_ids = std::move(eos);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ModelDescription> DescribeHfFolder(const std::string& folder) {
+  const std::string where = folder + "/config.json";
+  TR_ASSIGN_OR_RETURN(const json::object config, ReadJsonFile(where));
+  ModelDescription model;
+  const std::filesystem::path clean = std::filesystem::path(folder + "/").parent_path();
+  model.name = clean.filename().string();
+  TR_RETURN_IF_ERROR(ReadArchitecture(config, where, model));
+  TR_RETURN_IF_ERROR(ReadSizes(config, where, model));
+  TR_RETURN_IF_ERROR(ReadRope(config, where, model));
+  TR_RETURN_IF_ERROR(ReadSpecialIds(config, where, model));
+  const std::string generation_path = folder + "/generation_config.json";
+  const auto generation = ReadJsonFile(generation_path);
+  if (generation.ok()) {
+    TR_RETURN_IF_ERROR(ReadSpecialIds(*generation, generation_path, model));
+  } else if (generation.status().code() != absl::StatusCode::kNotFound) {
+    return generation.status();
+  }
+  TR_RETURN_IF_ERROR(ValidateDescription(model, where));
+  return model;
+}
+
+}  // namespace tokenrouter

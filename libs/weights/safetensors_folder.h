@@ -1,0 +1,37 @@
+// SafetensorsFolder is all the weights of a Hugging Face folder: `model.safetensors`, or the shards
+// that `model.safetensors.index.json` lists.
+// Ownership: owns the mapped shards; tensor views live as long as it does.
+// Threads: immutable after Open.
+// Errors: NOT_FOUND for a missing folder, shard or tensor of the index; INVALID_ARGUMENT for an
+// index that is no JSON, names a path outside the folder or more than kMaxShards files.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libs/weights/safetensors_file.h"
+
+namespace tokenrouter {
+
+inline constexpr size_t kMaxShards = 1024;
+
+class SafetensorsFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<SafetensorsFolder>> Open(const std::string& folder);
+
+  // In name order.
+  const std::vector<std::unique_ptr<SafetensorsFile>>& shards() const { return shards_; }
+  // Null when no shard has the tensor.
+  const TensorView* FindTensor(const std::string& name) const;
+
+ private:
+  SafetensorsFolder() = default;
+
+  std::vector<std::unique_ptr<SafetensorsFile>> shards_;
+  std::map<std::string, const TensorView*> tensors_;
+};
+
+}  // namespace tokenrouter
