@@ -1,0 +1,160 @@
+#include "libs/config/settings.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace tokenrouter {
+namespace {
+
+// Levenshtein distance, to name the flag that was probably meant.
+int EditDistance(const std::string& a, const std::string& b) {
+  std::vector<int> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const int substitute = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+struct Settings::Impl {
+  Impl(std::string name, const std::string& summary)
+      : program(std::move(name)), app(summary, program) {}
+
+  std::string Nearest(const std::string& unknown) const {
+    std::string best;
+    int best_distance = 1 << 20;
+    for (const std::string& known : names) {
+      const int distance = EditDistance(unknown, known);
+      if (distance < best_distance) best_distance = distance, best = known;
+    }
+    return best;
+  }
+
+  CLI::Option* Register(CLI::Option* option, const std::string& name) {
+    names.push_back(name);
+    return option->envname("TOKENROUTER_" + absl::AsciiStrToUpper(name));
+  }
+
+  absl::Status ApplyFile();
+
+  const std::string program;
+  CLI::App app;
+  std::string config_path;
+  std::vector<std::string> names;
+};
+
+Settings::Settings(std::string program, std::string summary)
+    : impl_(std::make_unique<Impl>(std::move(program), summary)) {
+  Add("config", &impl_->config_path, "INI/TOML file of settings");
+}
+
+Settings::~Settings() = default;
+
+void Settings::Add(const std::string& name, std::string* value, const std::string& help) {
+  impl_->Register(impl_->app.add_option("--" + name, *value, help)->capture_default_str(), name);
+}
+
+void Settings::Add(const std::string& name, bool* value, const std::string& help) {
+  impl_->Register(impl_->app.add_option("--" + name, *value, help)->capture_default_str(), name);
+}
+
+void Settings::Add(const std::string& name, int32_t* value, int32_t low, int32_t high,
+                   const std::string& help) {
+  impl_->Register(impl_->app.add_option("--" + name, *value, help)
+                      ->check(CLI::Range(low, high))
+                      ->capture_default_str(),
+                  name);
+}
+
+void Settings::Add(const std::string& name, int64_t* value, int64_t low, int64_t high,
+                   const std::string& help) {
+  impl_->Register(impl_->app.add_option("--" + name, *value, help)
+                      ->check(CLI::Range(low, high))
+                      ->capture_default_str(),
+                  name);
+}
+
+void Settings::Add(const std::string& name, double* value, double low, double high,
+                   const std::string& help) {
+  impl_->Register(impl_->app.add_option("--" + name, *value, help)
+                      ->check(CLI::Range(low, high))
+                      ->capture_default_str(),
+                  name);
+}
+
+void Settings::AddChoice(const std::string& name, std::string* value,
+                         const std::vector<std::string>& allowed, const std::string& help) {
+  impl_->Register(impl_->app.add_option("--" + name, *value, help)
+                      ->check(CLI::IsMember(allowed))
+                      ->capture_default_str(),
+                  name);
+}
+
+// Values from the file reach only options that neither a flag nor the environment set.
+absl::Status Settings::Impl::ApplyFile() {
+  std::ifstream file(config_path);
+  if (!file)
+    return absl::InvalidArgumentError(
+        absl::StrCat("config file ", config_path, ": cannot be read"));
+  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(file)) {
+    if (item.name == "++" || item.name == "--")
+      continue;  // CLI11's marks of a section's begin and end.
+    const bool ours =
+        item.parents.empty() || (item.parents.size() == 1 && item.parents[0] == program);
+    if (!ours) continue;
+    const std::string where = absl::StrCat("config file ", config_path, ", key ", item.name);
+    CLI::Option* option = app.get_option_no_throw("--" + item.name);
+    if (option == nullptr) {
+      if (item.parents.empty()) continue;  // A common key that this process does not have.
+      return absl::InvalidArgumentError(absl::StrCat(where, ": unknown in [", program,
+                                                     "]; did you mean ", Nearest(item.name), "?"));
+    }
+    if (option->count() > 0) continue;
+    try {
+      option->add_result(item.inputs);
+      option->run_callback();
+    } catch (const CLI::Error& error) {
+      return absl::InvalidArgumentError(absl::StrCat(where, ": ", error.what()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Settings::Parse(int argc, const char* const* argv) {
+  try {
+    impl_->app.parse(argc, argv);
+    if (!impl_->config_path.empty()) {
+      const absl::Status status = impl_->ApplyFile();
+      if (!status.ok()) return status;
+    }
+  } catch (const CLI::CallForHelp&) {
+    std::cout << impl_->app.help();
+    return false;
+  } catch (const CLI::ExtrasError&) {
+    const std::vector<std::string> extras = impl_->app.remaining();
+    const std::string first = extras.empty() ? "" : extras.front();
+    const std::string name =
+        first.substr(0, first.find('=')).substr(std::min<size_t>(2, first.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown flag ", first, "; did you mean --", impl_->Nearest(name), "?"));
+  } catch (const CLI::Error& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  return true;
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,92 @@
+#include "libs/config/settings.h"
+
+#include <cstdlib>
+#include <fstream>
+
+#include "libs/status/status_matchers.h"
+
+namespace tokenrouter {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Options {
+  std::string scheduler = "127.0.0.1:8002";
+  int32_t threads = 2;
+  double share = 0.5;
+  bool idle = true;
+  std::string engine = "torch";
+};
+
+class SettingsTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<bool> Parse(std::vector<const char*> flags) {
+    Settings settings("small_worker", "Runs the small model");
+    settings.Add("scheduler", &options_.scheduler, "host:port");
+    settings.Add("threads", &options_.threads, 1, 256, "compute threads");
+    settings.Add("share", &options_.share, 0, 1, "share of memory");
+    settings.Add("idle", &options_.idle, "catch up when idle");
+    settings.AddChoice("engine", &options_.engine, {"torch", "timed"}, "which engine");
+    flags.insert(flags.begin(), "small_worker");
+    return settings.Parse(static_cast<int>(flags.size()), flags.data());
+  }
+  std::string File(const std::string& text) {
+    const std::string path = ::testing::TempDir() + "settings_test.toml";
+    std::ofstream(path) << text;
+    return path;
+  }
+  Options options_;
+};
+
+TEST_F(SettingsTest, FlagsBeatEnvironmentBeatsFileBeatsDefault) {
+  const std::string path = File(
+      "scheduler = \"common:1\"\nunknown_common = 3\n[small_worker]\nthreads = 8\nshare = 0.25\n"
+      "idle = false\n[gateway]\nhttp = \"x\"\n");
+  const std::string flag = "--config=" + path;
+  setenv("TOKENROUTER_SHARE", "0.75", 1);
+  EXPECT_THAT(Parse({"--threads=4", flag.c_str()}), IsOk());
+  unsetenv("TOKENROUTER_SHARE");
+  EXPECT_EQ(options_.threads, 4);
+  EXPECT_EQ(options_.share, 0.75);
+  EXPECT_EQ(options_.scheduler, "common:1");
+  EXPECT_FALSE(options_.idle);
+  EXPECT_EQ(options_.engine, "torch");
+}
+
+TEST_F(SettingsTest, NamesFlagValueAndRange) {
+  EXPECT_THAT(Parse({"--threads=0"}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                               AllOf(HasSubstr("--threads"), HasSubstr("256"))));
+  EXPECT_THAT(Parse({"--engine=fast"}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                 AllOf(HasSubstr("fast"), HasSubstr("timed"))));
+  EXPECT_THAT(Parse({"--threads=many"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("many")));
+}
+
+TEST_F(SettingsTest, SuggestsTheNearestFlag) {
+  EXPECT_THAT(Parse({"--thread=3"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("--thread=3"), HasSubstr("--threads"))));
+}
+
+TEST_F(SettingsTest, NamesFileAndKey) {
+  const std::string unknown = "--config=" + File("[small_worker]\nthread = 3\n");
+  EXPECT_THAT(Parse({unknown.c_str()}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("settings_test.toml"), HasSubstr("key thread"),
+                             HasSubstr("threads"))));
+  const std::string range = "--config=" + File("[small_worker]\nthreads = 999\n");
+  EXPECT_THAT(Parse({range.c_str()}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("key threads"), HasSubstr("999"), HasSubstr("256"))));
+  EXPECT_THAT(Parse({"--config=/nonexistent.toml"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/nonexistent.toml")));
+}
+
+TEST_F(SettingsTest, HelpIsNotAnError) {
+  TR_ASSERT_OK_AND_ASSIGN(const bool go_on, Parse({"--help"}));
+  EXPECT_FALSE(go_on);
+}
+
+}  // namespace
+}  // namespace tokenrouter
