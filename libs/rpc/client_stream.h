@@ -1,0 +1,82 @@
+// ClientStream is the client's end of one bidirectional stream (callback API).
+// Ownership: deletes itself in OnDone. Users keep writer(), never the reactor.
+// Threads: on_read and on_closed run on gRPC threads, never two at once, and must not block.
+// on_closed runs exactly once, last, with the status of the call: OK after a clean end, UNAVAILABLE
+// when the server could not be reached or vanished.
+#pragma once
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/client_callback.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "libs/rpc/grpc_status.h"
+#include "libs/rpc/stream_writer.h"
+
+namespace tokenrouter {
+
+template <typename Out, typename In>
+class ClientStream final : public grpc::ClientBidiReactor<Out, In> {
+ public:
+  using Writer = StreamWriter<Out>;
+  using Reactor = grpc::ClientBidiReactor<Out, In>;
+  struct Handlers {
+    std::function<void(In)> on_read;
+    std::function<void(const absl::Status&)> on_closed;
+  };
+
+  // `begin` starts the call, e.g. [stub](auto* context, auto* reactor) {
+  // stub->async()->Attach(context, reactor); }. Writer::Finish cancels the call: whatever was
+  // queued before it may be lost.
+  static std::shared_ptr<Writer> Start(
+      const std::function<void(grpc::ClientContext*, Reactor*)>& begin, Handlers handlers,
+      size_t pending_limit = kDefaultPendingWrites) {
+    auto* stream = new ClientStream(std::move(handlers), pending_limit);
+    const std::shared_ptr<Writer> writer = stream->writer_;
+    begin(&stream->context_, stream);
+    stream->AddHold();  // Writes come from outside reactions until the read side ends.
+    stream->StartRead(&stream->incoming_);
+    stream->StartCall();
+    return writer;
+  }
+
+ private:
+  ClientStream(Handlers handlers, size_t pending_limit)
+      : handlers_(std::move(handlers)),
+        writer_(std::make_shared<Writer>(
+            typename Writer::Operations{[this](const Out* message) { this->StartWrite(message); },
+                                        [this](const absl::Status&) { OnWriterFinished(); }},
+            pending_limit)) {}
+
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      handlers_.on_read(std::exchange(incoming_, In()));
+      this->StartRead(&incoming_);
+      return;
+    }
+    writer_->Break();
+    writer_->Finish(absl::OkStatus());
+  }
+  void OnWriteDone(bool ok) override { writer_->OnWriteDone(ok); }
+
+  // No write is in flight and none can start any more: the hold may go, and a call still open is
+  // cancelled.
+  void OnWriterFinished() {
+    context_.TryCancel();
+    this->RemoveHold();
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    handlers_.on_closed(FromGrpcStatus(status));
+    delete this;
+  }
+
+  grpc::ClientContext context_;
+  Handlers handlers_;
+  std::shared_ptr<Writer> writer_;
+  In incoming_;
+};
+
+}  // namespace tokenrouter

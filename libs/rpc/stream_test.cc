@@ -1,0 +1,134 @@
+#include <future>
+#include <thread>
+
+#include "libs/concurrency/bounded_queue.h"
+#include "libs/rpc/channel_factory.h"
+#include "libs/rpc/client_stream.h"
+#include "libs/rpc/server_runtime.h"
+#include "libs/rpc/server_stream.h"
+#include "libs/status/status_matchers.h"
+#include "proto/scheduler.grpc.pb.h"
+
+namespace tokenrouter {
+namespace {
+
+using Incoming = v1::WorkerFrame;
+using Outgoing = v1::CommandFrame;
+using Server = ServerStream<Incoming, Outgoing>;
+using Client = ClientStream<Incoming, Outgoing>;
+
+// Answers each worker frame with a command frame of the same term; a frame of term 0 ends the
+// stream with an error.
+class EchoService : public v1::Scheduler::CallbackService {
+ public:
+  grpc::ServerBidiReactor<Incoming, Outgoing>* Attach(grpc::CallbackServerContext*) override {
+    return Server::Start([this](std::shared_ptr<Server::Writer> writer) {
+      return Server::Handlers{[writer](Incoming frame) {
+                                if (frame.term() == 0)
+                                  return writer->Finish(absl::FailedPreconditionError("no term"));
+                                Outgoing reply;
+                                reply.set_term(frame.term());
+                                EXPECT_TRUE(writer->Write(std::move(reply)));
+                              },
+                              [this] { EXPECT_TRUE(closed_.TryPush(1)); }};
+    });
+  }
+  BoundedQueue<int> closed_{100};
+};
+
+class StreamTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto server = ServerRuntime::Start({.address = "127.0.0.1:0", .services = {&service_}});
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    Connect(server_->port());
+  }
+  void Connect(int port) {
+    stub_ = v1::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string(port)));
+    closed_ = closed_promise_.get_future();
+    writer_ = Client::Start(
+        [this](grpc::ClientContext* context, Client::Reactor* reactor) {
+          stub_->async()->Attach(context, reactor);
+        },
+        {[this](Outgoing frame) { EXPECT_TRUE(received_.TryPush(frame.term())); },
+         [this](const absl::Status& status) { closed_promise_.set_value(status); }});
+  }
+  std::vector<uint64_t> Receive(size_t count) {
+    std::vector<uint64_t> terms;
+    while (terms.size() < count) {
+      const auto more = received_.PopAll(absl::Seconds(10));
+      if (more.empty()) break;
+      terms.insert(terms.end(), more.begin(), more.end());
+    }
+    return terms;
+  }
+
+  EchoService service_;
+  std::unique_ptr<ServerRuntime> server_;
+  std::unique_ptr<v1::Scheduler::Stub> stub_;
+  BoundedQueue<uint64_t> received_{10000};
+  std::promise<absl::Status> closed_promise_;
+  std::future<absl::Status> closed_;
+  std::shared_ptr<Client::Writer> writer_;
+};
+
+TEST_F(StreamTest, EchoesInOrderAndEndsWhenTheClientFinishes) {
+  constexpr uint64_t kFrames = 500;
+  for (uint64_t term = 1; term <= kFrames; ++term) {
+    Incoming frame;
+    frame.set_term(term);
+    ASSERT_TRUE(writer_->Write(std::move(frame)));
+  }
+  const std::vector<uint64_t> terms = Receive(kFrames);
+  ASSERT_EQ(terms.size(), kFrames);
+  for (uint64_t i = 0; i < kFrames; ++i) EXPECT_EQ(terms[i], i + 1);
+  writer_->Finish(absl::OkStatus());
+  EXPECT_THAT(closed_.get(), StatusIs(absl::StatusCode::kCancelled));
+  EXPECT_EQ(service_.closed_.PopAll(absl::Seconds(10)).size(), 1u);
+  EXPECT_FALSE(writer_->Write(Incoming())) << "a finished stream refuses";
+}
+
+TEST_F(StreamTest, CarriesTheServersFinalStatus) {
+  ASSERT_TRUE(writer_->Write(Incoming()));
+  EXPECT_THAT(closed_.get(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, ::testing::HasSubstr("no term")));
+}
+
+TEST_F(StreamTest, SurvivesWritersOnManyThreadsWhileTheServerGoesAway) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([this] {
+      Incoming frame;
+      frame.set_term(1);
+      while (writer_->Write(frame)) std::this_thread::yield();
+    });
+  }
+  EXPECT_FALSE(Receive(10).empty());
+  server_->Drain(absl::ZeroDuration());
+  EXPECT_FALSE(closed_.get().ok());
+  writer_->Finish(absl::OkStatus());
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(StreamWriterTest, RefusesBeyondItsLimitAndFinishesAfterTheQueue) {
+  std::vector<int> started;
+  int finished = 0;
+  StreamWriter<int> writer({[&](const int* value) { started.push_back(*value); },
+                            [&](const absl::Status&) { ++finished; }},
+                           /*limit=*/2);
+  EXPECT_TRUE(writer.Write(1));
+  EXPECT_TRUE(writer.Write(2));
+  EXPECT_FALSE(writer.Write(3));
+  writer.Finish(absl::OkStatus());
+  writer.OnWriteDone(true);
+  EXPECT_EQ(finished, 0);
+  writer.OnWriteDone(true);
+  EXPECT_EQ(started, (std::vector<int>{1, 2}));
+  EXPECT_EQ(finished, 1);
+  writer.Finish(absl::OkStatus());
+  EXPECT_EQ(finished, 1);
+}
+
+}  // namespace
+}  // namespace tokenrouter

@@ -1,0 +1,113 @@
+// StreamWriter is the half of a bidirectional stream that others may hold: it queues messages,
+// keeps one write in flight and never blocks. Client and server streams attach the reactor's
+// operations to it. Ownership: shared by the reactor and its users; it outlives the reactor and
+// then refuses. Threads: all public methods are thread-safe. Errors: Write returns false, and drops
+// the message, when the stream has ended or `limit` messages wait: a peer that does not read is
+// then the caller's to close.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "libs/concurrency/mutex.h"
+
+namespace tokenrouter {
+
+inline constexpr size_t kDefaultPendingWrites = 1024;
+
+template <typename Out>
+class StreamWriter {
+ public:
+  // The reactor's operations. They run outside the lock, on the caller's thread; `finish` runs at
+  // most once, with no write in flight.
+  struct Operations {
+    std::function<void(const Out*)> start_write;
+    std::function<void(const absl::Status&)> finish;
+  };
+
+  StreamWriter(Operations operations, size_t limit = kDefaultPendingWrites)
+      : operations_(std::move(operations)), limit_(limit) {}
+
+  [[nodiscard]] bool Write(Out message) {
+    const Out* first = nullptr;
+    {
+      MutexLock lock(&mutex_);
+      if (ending_ || broken_ || queue_.size() >= limit_) return false;
+      queue_.push_back(std::move(message));
+      if (!writing_) {
+        writing_ = true;
+        first = &queue_.front();
+      }
+    }
+    if (first != nullptr) operations_.start_write(first);
+    return true;
+  }
+
+  // Ends the stream after what is queued has been written. Idempotent; the first status counts.
+  void Finish(const absl::Status& status) {
+    {
+      MutexLock lock(&mutex_);
+      if (ending_) return;
+      ending_ = true;
+      final_status_ = status;
+    }
+    MaybeFinish();
+  }
+
+  size_t pending() const {
+    MutexLock lock(&mutex_);
+    return queue_.size();
+  }
+
+  // For the reactor: the write in flight ended. `ok` false: nothing more can be written.
+  void OnWriteDone(bool ok) {
+    const Out* next = nullptr;
+    {
+      MutexLock lock(&mutex_);
+      queue_.pop_front();
+      if (!ok) {
+        broken_ = true;
+        queue_.clear();
+      }
+      writing_ = !queue_.empty();
+      if (writing_) next = &queue_.front();
+    }
+    if (next != nullptr) {
+      operations_.start_write(next);
+    } else {
+      MaybeFinish();
+    }
+  }
+
+  // For the reactor: the peer has gone; drops what waits.
+  void Break() {
+    MutexLock lock(&mutex_);
+    broken_ = true;
+    while (queue_.size() > (writing_ ? 1u : 0u)) queue_.pop_back();
+  }
+
+ private:
+  void MaybeFinish() {
+    {
+      MutexLock lock(&mutex_);
+      if (!ending_ || writing_ || finished_) return;
+      finished_ = true;
+    }
+    operations_.finish(final_status_);
+  }
+
+  const Operations operations_;
+  const size_t limit_;
+  mutable Mutex mutex_;
+  std::deque<Out> queue_ ABSL_GUARDED_BY(mutex_);  // A deque keeps the written message's address.
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status final_status_;  // Written once under the lock, before finished_.
+};
+
+}  // namespace tokenrouter
