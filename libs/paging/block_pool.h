@@ -1,0 +1,47 @@
+// BlockPool hands out KV-cache blocks by id and counts who refers to each. It holds no device
+// memory itself.
+// Ownership: an id stays valid until its last reference is released; the pool must outlive every
+// table that holds its ids.
+// Threads: not thread-safe; lives with the engine's owner.
+// Units: counts are blocks, never tokens. Asking for 0 blocks is legal and always succeeds.
+// Errors: RESOURCE_EXHAUSTED when too few are free (nothing is taken); an id that is not in use
+// (double release, foreign id) is a CHECK.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "libs/paging/block_types.h"
+
+namespace tokenrouter {
+
+class BlockPool {
+ public:
+  // REQUIRES: 0 <= total <= the largest BlockId.
+  explicit BlockPool(BlockCount total);
+
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+
+  BlockCount total() const { return static_cast<BlockCount>(references_.size()); }
+  BlockCount free() const { return static_cast<BlockCount>(free_.size()); }
+
+  // Appends `count` blocks with one reference each. The most recently released come first: their
+  // memory is the likeliest to be in a cache.
+  absl::Status Allocate(BlockCount count, std::vector<BlockId>* blocks);
+  // One more reference to a block in use.
+  void AddReference(BlockId block);
+  // One reference less; the block is free when none is left.
+  void Release(BlockId block);
+
+  // 0 for a free block.
+  int32_t references(BlockId block) const;
+  bool shared(BlockId block) const { return references(block) > 1; }
+
+ private:
+  std::vector<int32_t> references_;  // By block id.
+  std::vector<BlockId> free_;        // A stack.
+};
+
+}  // namespace tokenrouter
