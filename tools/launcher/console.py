@@ -4,13 +4,16 @@ On a terminal the progress line is rewritten in place; elsewhere (a log, CI) a l
 QUIET_INTERVAL_S seconds, so that a long download or build is visible and does not flood the log.
 """
 
+import contextlib
 import os
 import sys
+import threading
 import time
 
 from failure import Failure
 
 QUIET_INTERVAL_S = 15.0
+TICK_S = 0.5
 SMALL_COLOUR = "36"  # cyan: the small model
 LARGE_COLOUR = "1;35"  # bold magenta: the large model
 
@@ -47,6 +50,23 @@ class Console:
             self._last_quiet = now
             print(text, file=self._out, flush=True)
 
+    @contextlib.contextmanager
+    def ticking(self, text):
+        """While the block runs, shows text() as the progress, TICK_S apart. The block itself prints nothing."""
+        done = threading.Event()
+
+        def tick():
+            while not done.wait(TICK_S):
+                self.progress(text())
+
+        ticker = threading.Thread(target=tick, daemon=True)
+        ticker.start()
+        try:
+            yield
+        finally:
+            done.set()
+            ticker.join()
+
     def write(self, text: str) -> None:
         """Streams text without a line end (answers)."""
         self._close_line()
@@ -74,7 +94,7 @@ class Console:
 
 def terminal_width() -> int:
     try:
-        return os.get_terminal_size().columns
+        return os.get_terminal_size().columns or 100  # a pseudo terminal may say 0
     except OSError:
         return 100
 

