@@ -21,7 +21,7 @@ struct StepSignals {
   float entropy = 0.0f;          // Nats, over usable ids, temperature 1.
   float max_probability = 0.0f;  // Of the most likely id.
   float margin = 0.0f;           // Probability of the most likely id minus that of the second.
-  std::vector<std::pair<TokenId, float>> top_logits;  // Descending; empty unless asked for.
+  std::vector<std::pair<TokenId, float>> top_logits = {};  // Descending; empty unless asked for.
 };
 
 struct SignalRequest {
@@ -69,7 +69,7 @@ struct StepBatch {
 struct Choice {
   TokenId id = 0;
   float logprob = 0.0f;  // Natural log, of the raw distribution.
-  StepSignals signals;
+  StepSignals signals = {};
 };
 
 struct StepResult {

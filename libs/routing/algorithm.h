@@ -67,7 +67,7 @@ struct Window {
   };
   Kind kind = Kind::kOwnRule;
   int32_t tokens = 0;  // kTokens: at least 1.
-  std::vector<TokenId> delimiters;
+  std::vector<TokenId> delimiters = {};
 
   static Window Tokens(int32_t tokens) { return {Kind::kTokens, tokens, {}}; }
   static Window UntilEnd() { return {Kind::kUntilEnd, 0, {}}; }
@@ -95,10 +95,10 @@ struct Decision {
   Proposal proposal = Proposal::kCommit;
   bool go = false;  // False: the same side writes the next token too.
   Role to = Role::kSmall;
-  Window window;
+  Window window = {};
 
   static Decision Stay() { return {}; }
-  static Decision StayTentative() { return {.proposal = Proposal::kTentative, .window = {}}; }
+  static Decision StayTentative() { return {.proposal = Proposal::kTentative}; }
   static Decision Go(Role to, Window window, Proposal proposal = Proposal::kDrop) {
     return {.proposal = proposal, .go = true, .to = to, .window = std::move(window)};
   }

@@ -1,0 +1,16 @@
+// The two decisions of every rule that lets the large model write one token where it is needed.
+#pragma once
+
+#include "libs/routing/algorithm.h"
+
+namespace tokenrouter {
+
+// Small: forget the proposal, let the large model write this position, then come back.
+inline Decision AskLarge() { return Decision::Go(Role::kLarge, Window::Tokens(1)); }
+
+// Large, when it is asked by its own rule: keep the proposal and hand back.
+inline Decision HandBack() {
+  return Decision::Go(Role::kSmall, Window::OwnRule(), Decision::Proposal::kCommit);
+}
+
+}  // namespace tokenrouter
