@@ -1,0 +1,19 @@
+#include "libs/torch_engine/cpu/kernels/attention_body.inc"
+#include "libs/torch_engine/cpu/kernels/elementwise_body.inc"
+#include "libs/torch_engine/cpu/kernels/kernel_table.h"
+#include "libs/torch_engine/cpu/kernels/vector_avx512.inc"
+
+namespace tokenrouter {
+
+const KernelTable& Avx512Kernels() {
+  using V = VectorAvx512;
+  static const KernelTable table = {.name = "avx512",
+                                    .rms_norm = RmsNorm<V>,
+                                    .add = AddTo<V>,
+                                    .swiglu = SwiGlu<V>,
+                                    .rotate = Rotate<V>,
+                                    .attend = Attend<V>};
+  return table;
+}
+
+}  // namespace tokenrouter

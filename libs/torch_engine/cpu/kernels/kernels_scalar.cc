@@ -1,0 +1,19 @@
+#include "libs/torch_engine/cpu/kernels/attention_body.inc"
+#include "libs/torch_engine/cpu/kernels/elementwise_body.inc"
+#include "libs/torch_engine/cpu/kernels/kernel_table.h"
+#include "libs/torch_engine/cpu/kernels/vector_scalar.inc"
+
+namespace tokenrouter {
+
+const KernelTable& ScalarKernels() {
+  using V = VectorScalar;
+  static const KernelTable table = {.name = "scalar",
+                                    .rms_norm = RmsNorm<V>,
+                                    .add = AddTo<V>,
+                                    .swiglu = SwiGlu<V>,
+                                    .rotate = Rotate<V>,
+                                    .attend = Attend<V>};
+  return table;
+}
+
+}  // namespace tokenrouter
