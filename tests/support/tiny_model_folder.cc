@@ -1,0 +1,80 @@
+// The Hugging Face folder of a tiny model.
+#include <boost/json.hpp>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/status_macros.h"
+#include "tests/support/tiny_model.h"
+#include "tests/support/tiny_tokenizer.h"
+
+namespace tokenrouter {
+namespace {
+
+namespace json = boost::json;
+
+std::string ConfigJson(const TinyModelSpec& spec, bool bf16) {
+  const ModelDescription model = DescribeTiny(spec);
+  const bool qwen2 = spec.architecture == Architecture::kQwen2;
+  return json::serialize(
+      json::object{{"architectures", json::array{qwen2 ? "Qwen2ForCausalLM" : "LlamaForCausalLM"}},
+                   {"model_type", ArchitectureName(spec.architecture)},
+                   {"hidden_act", "silu"},
+                   {"hidden_size", model.hidden},
+                   {"intermediate_size", model.intermediate},
+                   {"num_hidden_layers", model.layers},
+                   {"num_attention_heads", model.heads},
+                   {"num_key_value_heads", model.kv_heads},
+                   {"max_position_embeddings", model.context_length},
+                   {"rms_norm_eps", model.rms_epsilon},
+                   {"rope_theta", model.rope.theta},
+                   {"rope_scaling", nullptr},
+                   {"tie_word_embeddings", model.tied_embeddings},
+                   {"vocab_size", model.vocab_rows},
+                   {"pad_token_id", model.pad_id},
+                   {"eos_token_id", kTinyImEnd},
+                   {"torch_dtype", bf16 ? "bfloat16" : "float32"}});
+}
+
+std::string GenerationConfigJson() {
+  return json::serialize(json::object{{"eos_token_id", json::array{kTinyImEnd, kTinyEndOfText}},
+                                      {"pad_token_id", kTinyEndOfText}});
+}
+
+std::string Safetensors(const TinyModelSpec& spec, bool bf16) {
+  json::object header;
+  header["__metadata__"] = json::object{{"format", "pt"}};
+  std::string data;
+  for (const TinyTensor& tensor : TinyTensors(spec)) {
+    const size_t begin = data.size();
+    data += bf16 ? EncodeBf16(tensor.values) : EncodeF32(tensor.values);
+    header[HfTensorName(tensor.role, tensor.layer)] =
+        json::object{{"dtype", bf16 ? "BF16" : "F32"},
+                     {"shape", json::array(tensor.shape.begin(), tensor.shape.end())},
+                     {"data_offsets", json::array{begin, data.size()}}};
+  }
+  std::string text = json::serialize(header);
+  while (text.size() % 8 != 0) text.push_back(' ');
+  std::string file;
+  for (size_t i = 0, size = text.size(); i < 8; ++i, size >>= 8) {
+    file.push_back(static_cast<char>(size & 0xFF));
+  }
+  return file + text + data;
+}
+
+}  // namespace
+
+absl::Status WriteTinyFolder(const TinyModelSpec& spec, bool bf16, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    return absl::UnavailableError(absl::StrCat(folder, ": cannot be created: ", error.message()));
+  }
+  TR_RETURN_IF_ERROR(WriteTinyFile(folder + "/config.json", ConfigJson(spec, bf16)));
+  TR_RETURN_IF_ERROR(WriteTinyFile(folder + "/generation_config.json", GenerationConfigJson()));
+  TR_RETURN_IF_ERROR(WriteTinyFile(folder + "/tokenizer.json", TinyTokenizerJson()));
+  TR_RETURN_IF_ERROR(WriteTinyFile(folder + "/tokenizer_config.json", TinyTokenizerConfigJson()));
+  return WriteTinyFile(folder + "/model.safetensors", Safetensors(spec, bf16));
+}
+
+}  // namespace tokenrouter
