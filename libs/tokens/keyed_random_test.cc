@@ -24,6 +24,20 @@ TEST(KeyedRandomTest, IsAPureFunctionOfItsKey) {
   EXPECT_EQ(values.size(), 7u) << "every field of the key must matter";
 }
 
+TEST(KeyedRandomTest, NeighbouringIndicesAreIndependentDraws) {
+  std::set<double> values;
+  double product = 0;
+  constexpr int kDraws = 40000;
+  for (int i = 0; i < kDraws; ++i) {
+    const double a = KeyedUniform({.seed = 5, .position = 3}, i);
+    const double b = KeyedUniform({.seed = 5, .position = 3}, i + 1);
+    values.insert(a);
+    product += (a - 0.5) * (b - 0.5);
+  }
+  EXPECT_GT(values.size(), kDraws - 5u);
+  EXPECT_NEAR(product / kDraws, 0.0, 5 / 12.0 / 200);
+}
+
 TEST(KeyedRandomTest, UniformHasTheMomentsOfAUniform) {
   double sum = 0, squares = 0;
   constexpr int kDraws = 100000;
