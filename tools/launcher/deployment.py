@@ -10,7 +10,8 @@ from pathlib import Path
 from commands import describe_exit
 from console import Console, format_seconds
 from failure import Failure
-from process_plan import PROCESSES, Ports, ProcessPlan, log_path, write_plan
+from process_names import PROCESSES
+from process_plan import Plan, log_path, write_plan
 from run_state import RunState, is_alive, read_state, supervisor_is_alive
 
 POLL_S = 0.1
@@ -61,9 +62,9 @@ class Deployment:
             self._supervisor.wait()
 
 
-def start(run: Path, ports: Ports, plan: list[ProcessPlan], detached: bool) -> Deployment:
+def start(run: Path, plan: Plan, detached: bool) -> Deployment:
     """REQUIRES: no supervisor of this run folder is alive (the supervisor's own lock settles a race)."""
-    write_plan(run, ports, plan)
+    write_plan(run, plan)
     for name in PROCESSES:
         log = log_path(run, name)
         if log.exists():

@@ -1,6 +1,6 @@
-"""The four processes of one deployment on this machine: their command lines, ports and log files.
+"""The four processes of one deployment on this machine: their command lines, addresses and log files.
 
-The plan is written to plan.json in the run folder; the supervisor reads nothing else.
+The plan is written to plan.json in the run folder; the supervisor and the other verbs read it there.
 """
 
 import json
@@ -9,28 +9,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import model_files
-from failure import Failure
+from failure import Failure, UsageError
+from launch_settings import LaunchSettings
 from places import Places
 from versions import Versions
 
 HOST = "127.0.0.1"
-PROCESSES = ("scheduler", "small_worker", "large_worker", "gateway")
-# The drain order: clients first, then those that serve them.
-STOP_ORDER = ("gateway", "small_worker", "large_worker", "scheduler")
-
-
-@dataclass(frozen=True)
-class Ports:
-    http: int = 8000
-    grpc: int = 8001
-    scheduler: int = 8002
-    gateway_admin: int = 9100
-    scheduler_admin: int = 9101
-    small_worker_admin: int = 9102
-    large_worker_admin: int = 9103
-
-    def shifted(self, offset: int) -> "Ports":
-        return Ports(**{name: port + offset for name, port in asdict(self).items()})
+DEFAULT_PORTS = {
+    ("gateway", "http"): 8000, ("gateway", "grpc"): 8001, ("scheduler", "listen"): 8002,
+    ("gateway", "admin"): 9100, ("scheduler", "admin"): 9101,
+    ("small_worker", "admin"): 9102, ("large_worker", "admin"): 9103,
+}
+ANY_ADDRESS = ("0.0.0.0", "[::]", "")  # listening on all: reached by loopback
 
 
 @dataclass(frozen=True)
@@ -41,74 +31,103 @@ class ProcessPlan:
 
 
 @dataclass(frozen=True)
+class Plan:
+    processes: list[ProcessPlan]
+    addresses: dict[str, str]  # "gateway http" -> host:port, for people and for chat
+    model_name: str
+
+    def port(self, name: str) -> int:
+        return split_address(name, self.addresses[name])[1]
+
+
+@dataclass(frozen=True)
 class EngineChoice:
-    """timed is None for the real engine, else the name of a step-time curve."""
+    """timed is None for the real engine, else the name of a step-time curve. threads: of each worker."""
 
     timed: str | None = None
-    threads: int = 2
+    threads: int | None = None
 
 
-def make_plan(places: Places, versions: Versions, ports: Ports, engine: EngineChoice,
-              config: str | None) -> list[ProcessPlan]:
+def make_plan(places: Places, versions: Versions, settings: LaunchSettings, engine: EngineChoice,
+              port_offset: int, config: str | None) -> Plan:
     programs = places.build("release") / "bin"
-    shared = [f"--config={Path(config).resolve()}"] if config else []
-    scheduler = f"{HOST}:{ports.scheduler}"
+    addresses = {f"{process} {name}": settings.value(process, name, f"{HOST}:{port + port_offset}")
+                 for (process, name), port in DEFAULT_PORTS.items()}
+    scheduler = addresses["scheduler listen"]
 
-    def plan(name: str, admin: int, *flags: str) -> ProcessPlan:
-        return ProcessPlan(name, [str(programs / name), *flags, f"--admin={HOST}:{admin}", *shared], admin)
+    def model(process: str, flag: str, name: str) -> tuple[str, str]:
+        default = str(model_files.model_path(places, versions.models[name]))
+        return flag, settings.value(process, flag, default)
 
-    def worker(name: str, admin: int, model: str) -> ProcessPlan:
-        return plan(name, admin, f"--scheduler={scheduler}", "--pair=default",
-                    *_engine_flags(engine), f"--model={model_files.model_path(places, versions.models[model])}")
+    def plan(process: str, *flags: tuple[str, str]) -> ProcessPlan:
+        listens = [(name, addresses[f"{owner} {name}"]) for owner, name in DEFAULT_PORTS if owner == process]
+        argv = [f"--{name}={value}" for name, value in (*listens, *flags)]
+        admin = split_address(f"{process} admin", addresses[f"{process} admin"])[1]
+        return ProcessPlan(process, [str(programs / process), *argv, *([f"--config={config}"] if config else [])],
+                           admin)
 
-    return [
-        plan("scheduler", ports.scheduler_admin, f"--listen={scheduler}"),
-        worker("small_worker", ports.small_worker_admin, "small"),
-        worker("large_worker", ports.large_worker_admin, "large"),
-        plan("gateway", ports.gateway_admin, f"--http={HOST}:{ports.http}", f"--grpc={HOST}:{ports.grpc}",
-             f"--scheduler={scheduler}", "--pair=default", "--model_name=tokenrouter",
-             f"--tokenizer={model_files.model_path(places, versions.models['small'])}"),
-    ]
+    def dialler(process: str, *flags: tuple[str, str]) -> ProcessPlan:
+        return plan(process, ("scheduler", settings.value(process, "scheduler", scheduler)),
+                    ("pair", settings.value(process, "pair", "default")), *flags)
+
+    small, large = model("small_worker", "model", "small"), model("large_worker", "model", "large")
+    model_name = settings.value("gateway", "model_name", "tokenrouter")
+    return Plan([
+        plan("scheduler"),
+        dialler("small_worker", *_engine_flags(settings, "small_worker", engine, small)),
+        dialler("large_worker", *_engine_flags(settings, "large_worker", engine, large)),
+        dialler("gateway", model("gateway", "tokenizer", "small"), ("model_name", model_name)),
+    ], addresses, model_name)
 
 
-def _engine_flags(engine: EngineChoice) -> list[str]:
+def _engine_flags(settings: LaunchSettings, process: str, engine: EngineChoice,
+                  model: tuple[str, str]) -> list[tuple[str, str]]:
     if engine.timed is not None:
-        return ["--engine=timed", f"--timed_curve={engine.timed}"]
+        return [("engine", "timed"), ("timed_curve", engine.timed)]
+    threads = str(engine.threads) if engine.threads is not None else settings.value(process, "threads", "2")
     # One key for both workers: they share this machine's cores and take turns by lease.
-    return ["--engine=torch", f"--threads={engine.threads}", "--device_key=cpu"]
+    return [("engine", settings.value(process, "engine", "torch")), model, ("threads", threads),
+            ("device_key", settings.value(process, "device_key", "cpu"))]
 
 
-def check_ports_are_free(ports: Ports) -> None:
-    for name, port in asdict(ports).items():
-        with socket.socket() as probe:
+def models_needed(plan: Plan, places: Places, versions: Versions) -> tuple[str, ...]:
+    """Names of the lock file's models that this plan's processes open."""
+    words = {word.partition("=")[2] for process in plan.processes for word in process.argv}
+    return tuple(name for name, model in versions.models.items()
+                 if str(model_files.model_path(places, model)) in words)
+
+
+def split_address(name: str, address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise UsageError(f"{name}={address}: host:port with a port from 1 to 65535 is expected")
+    return (HOST if host in ANY_ADDRESS else host), int(port)
+
+
+def check_ports_are_free(plan: Plan) -> None:
+    for name, address in plan.addresses.items():
+        host, port = split_address(name, address)
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((HOST, port))
+                probe.bind((host.strip("[]"), port))
             except OSError as error:
-                raise Failure(f"port {port} ({name}) on {HOST} is taken by another program ({error.strerror}); "
-                              "stop it, or shift all ports: ./tokenrouter up --port-offset=100") from error
+                raise Failure(f"{name}={address} cannot be bound ({error.strerror}): stop the program that holds "
+                              "it, or shift all ports: ./tokenrouter up --port-offset=100") from error
 
 
-def write_plan(run: Path, ports: Ports, plan: list[ProcessPlan]) -> None:
+def write_plan(run: Path, plan: Plan) -> None:
     run.mkdir(parents=True, exist_ok=True)
-    entry = {"ports": asdict(ports), "processes": [asdict(process) for process in plan]}
-    (run / "plan.json").write_text(json.dumps(entry, indent=1))
+    (run / "plan.json").write_text(json.dumps(asdict(plan), indent=1))
 
 
-def read_plan(run: Path) -> list[ProcessPlan]:
-    return [ProcessPlan(**entry) for entry in _read(run)["processes"]]
-
-
-def read_ports(run: Path) -> Ports:
-    """The ports of the last start from this checkout; the defaults when there was none."""
+def read_plan(run: Path) -> Plan:
+    """Raises Failure when nothing was started from this checkout yet."""
     try:
-        return Ports(**_read(run)["ports"])
-    except FileNotFoundError:
-        return Ports()
-
-
-def _read(run: Path) -> dict:
-    return json.loads((run / "plan.json").read_text())
+        entry = json.loads((run / "plan.json").read_text())
+    except FileNotFoundError as error:
+        raise Failure("nothing was started from this checkout yet: ./tokenrouter up") from error
+    return Plan([ProcessPlan(**process) for process in entry["processes"]], entry["addresses"], entry["model_name"])
 
 
 def log_path(run: Path, name: str) -> Path:

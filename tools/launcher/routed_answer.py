@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from console import LARGE_COLOUR, SMALL_COLOUR, Console
 from failure import Failure
+from process_plan import Plan, split_address
 
 CONNECT_TIMEOUT_S = 5.0
 TOKEN_TIMEOUT_S = 120.0  # a long prompt on a slow machine is read before the first token
@@ -19,16 +20,16 @@ class Answer:
     finish_reason: str = ""
 
 
-def stream_answer(port: int, prompt: str, max_tokens: int, authors: bool, console: Console) -> Answer:
+def stream_answer(plan: Plan, prompt: str, max_tokens: int, authors: bool, console: Console) -> Answer:
     """Writes the answer as it comes; with `authors` each token is marked by its author."""
     request = {
-        "model": "tokenrouter", "stream": True, "stream_options": {"include_usage": True},
+        "model": plan.model_name, "stream": True, "stream_options": {"include_usage": True},
         "max_tokens": max_tokens, "temperature": 0,
         "messages": [{"role": "user", "content": prompt}],
         "routing": ROUTING, "return_routing": True,
     }
     answer = Answer()
-    for event in _events(port, request):
+    for event in _events(plan, request):
         _take_event(event, answer, authors, console)
     console.write("\n")
     return answer
@@ -62,8 +63,9 @@ def _take_event(event: dict, answer: Answer, authors: bool, console: Console) ->
     answer.large_tokens = routing.get("large_tokens", answer.large_tokens)
 
 
-def _events(port: int, request: dict):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=CONNECT_TIMEOUT_S)
+def _events(plan: Plan, request: dict):
+    host, port = split_address("http", plan.addresses["gateway http"])
+    connection = http.client.HTTPConnection(host.strip("[]"), port, timeout=CONNECT_TIMEOUT_S)
     try:
         connection.connect()
         connection.sock.settimeout(TOKEN_TIMEOUT_S)

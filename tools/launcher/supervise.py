@@ -19,7 +19,8 @@ from pathlib import Path
 
 import admin_port
 from commands import describe_exit
-from process_plan import STOP_ORDER, ProcessPlan, log_path, read_plan
+from process_names import STOP_ORDER
+from process_plan import ProcessPlan, log_path, read_plan
 from run_state import ProcessState, RunState, start_time, write_state
 
 POLL_S = 0.2
@@ -142,7 +143,7 @@ def main() -> int:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return EXIT_ALREADY_RUNNING
-        return Supervisor(run, read_plan(run), mode == "attached").serve()
+        return Supervisor(run, read_plan(run).processes, mode == "attached").serve()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from command_line import Arguments, Flag, Verb
 from console import Console
 from failure import UsageError
 from places import find_places
-from process_plan import read_ports
+from process_plan import read_plan
 from routed_answer import legend, stream_answer
 
 DEFAULT_TOKENS = 512
@@ -21,7 +21,7 @@ def run(arguments: Arguments) -> int:
     authors = arguments.has("--authors")
     if authors:
         console.say(f"({legend(console)})")
-    answer = stream_answer(read_ports(find_places().run).http, arguments.words[0], int(text), authors, console)
+    answer = stream_answer(read_plan(find_places().run), arguments.words[0], int(text), authors, console)
     if authors:
         console.say(f"{answer.small_tokens} tokens by the small model, {answer.large_tokens} by the large one")
     return 0

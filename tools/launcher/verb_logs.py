@@ -8,7 +8,8 @@ from command_line import Arguments, Flag, Verb, nearest
 from deployment import last_lines
 from failure import Failure, UsageError
 from places import find_places
-from process_plan import PROCESSES, log_path
+from process_names import PROCESSES
+from process_plan import log_path
 
 LINES_SHOWN = 100
 POLL_S = 0.3

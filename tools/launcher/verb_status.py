@@ -4,7 +4,7 @@ import admin_port
 from command_line import Arguments, Verb
 from console import Console
 from places import find_places
-from process_plan import read_ports
+from process_plan import read_plan
 from run_state import ProcessState, is_alive, read_state, supervisor_is_alive
 from verb_up import show_endpoints
 
@@ -22,7 +22,7 @@ def run(_: Arguments) -> int:
         return EXIT_NOT_RUNNING
     console.say(f"{'process':<14} {'pid':>8}  {'admin':>5}  state")
     states = [_show(name, process, console) for name, process in state.processes.items()]
-    show_endpoints(read_ports(places.run), places, console)
+    show_endpoints(read_plan(places.run), places, console)
     return 0 if all(found == "ready" for found in states) else EXIT_NOT_READY
 
 

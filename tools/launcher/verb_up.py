@@ -1,6 +1,6 @@
 """up: everything from a bare machine to a routed answer, then stays until Ctrl-C."""
 
-from pathlib import Path
+import os
 
 import deployment
 import routed_answer
@@ -8,41 +8,37 @@ from build import build
 from command_line import Arguments, Flag, Verb
 from console import Console, format_seconds
 from failure import Failure, UsageError
+from launch_settings import LaunchSettings, absolute, read_config
 from places import Places, find_places
-from process_plan import HOST, PROCESSES, EngineChoice, Ports, check_ports_are_free, make_plan, read_ports
-from requirements import FOR_UP, bring
+from process_names import PROCESSES
+from process_plan import EngineChoice, Plan, check_ports_are_free, make_plan, models_needed, read_plan
+from requirements import Needs, bring
 from run_state import read_state, supervisor_is_alive
 from versions import Versions, read_versions
 
 FIRST_PROMPT = "Write a Python function that checks whether a string is a palindrome."
 FIRST_ANSWER_TOKENS = 96
-LARGEST_PORT = 65535
+LARGEST_OFFSET = 56000  # keeps the highest default port below 65536
 
 
 def run(arguments: Arguments) -> int:
     console = Console()
     places = find_places()
     versions = read_versions(places.lock)
-    ports = Ports().shifted(_whole_number(arguments, "--port-offset", 0, LARGEST_PORT - Ports().large_worker_admin))
-    engine = EngineChoice(timed=arguments.value("--timed"), threads=_whole_number(arguments, "--threads", 2, 1024))
-    config = arguments.value("--config")
-    if config and not Path(config).is_file():
-        raise UsageError(f"--config={config}: there is no such file")
-
+    plan = plan_of(arguments, places, versions)
     if supervisor_is_alive(read_state(places.run)):
         console.say("already running from this checkout (./tokenrouter down stops it)")
-        show_endpoints(read_ports(places.run), places, console)
+        show_endpoints(read_plan(places.run), places, console)
         return 0
-    prepare(places, versions, console, arguments.has("--yes"))
-    check_ports_are_free(ports)
-    plan = make_plan(places, versions, ports, engine, config)
+    prepare(plan, places, versions, console, arguments.has("--yes"))
+    check_ports_are_free(plan)
     console.stage("Starting scheduler, small_worker, large_worker and gateway")
-    running = deployment.start(places.run, ports, plan, detached=arguments.has("--detach"))
+    running = deployment.start(places.run, plan, detached=arguments.has("--detach"))
     try:
         running.wait_until_ready(console)
         console.say(f"ready after {format_seconds(console.elapsed())} in all")
-        show_endpoints(ports, places, console)
-        show_first_answer(ports, engine, console)
+        show_endpoints(plan, places, console)
+        show_first_answer(plan, console, arguments.value("--timed") is not None)
         if arguments.has("--detach"):
             console.say("running in the background: ./tokenrouter status, logs, chat, down")
             return 0
@@ -60,40 +56,48 @@ def run(arguments: Arguments) -> int:
         raise
 
 
-def prepare(places: Places, versions: Versions, console: Console, yes: bool) -> None:
+def plan_of(arguments: Arguments, places: Places, versions: Versions) -> Plan:
+    config = arguments.value("--config") or os.environ.get("TOKENROUTER_CONFIG")
+    settings = LaunchSettings(read_config(config), dict(os.environ))
+    engine = EngineChoice(timed=arguments.value("--timed"), threads=_whole_number(arguments, "--threads", 1, 1024))
+    offset = _whole_number(arguments, "--port-offset", 0, LARGEST_OFFSET) or 0
+    return make_plan(places, versions, settings, engine, offset, absolute(config))
+
+
+def prepare(plan: Plan, places: Places, versions: Versions, console: Console, yes: bool) -> None:
     """Requirements and binaries; quick when both are there."""
     console.stage("Checking what this machine has")
-    bring(places, versions, console, FOR_UP, yes)
+    bring(places, versions, console, Needs(models=models_needed(plan, places, versions)), yes)
     console.stage("Building")
     build(places, "release", list(PROCESSES), console)
 
 
-def show_endpoints(ports: Ports, places: Places, console: Console) -> None:
+def show_endpoints(plan: Plan, places: Places, console: Console) -> None:
+    admins = ", ".join(f"{process} {plan.port(f'{process} admin')}" for process in PROCESSES)
     console.say(f"""
-  HTTP (OpenAI API)  http://{HOST}:{ports.http}/v1
-  gRPC               {HOST}:{ports.grpc}
-  scheduler          {HOST}:{ports.scheduler}
-  admin (/metrics, /livez, /readyz)  gateway {ports.gateway_admin}, scheduler {ports.scheduler_admin}, \
-small_worker {ports.small_worker_admin}, large_worker {ports.large_worker_admin}
+  HTTP (OpenAI API)  http://{plan.addresses["gateway http"]}/v1
+  gRPC               {plan.addresses["gateway grpc"]}
+  scheduler          {plan.addresses["scheduler listen"]}
+  /metrics, /livez, /readyz on ports {admins}
   logs               {places.run}
 """)
 
 
-def show_first_answer(ports: Ports, engine: EngineChoice, console: Console) -> None:
+def show_first_answer(plan: Plan, console: Console, timed: bool) -> None:
     console.say(f"First answer, routed by entropy ({routed_answer.legend(console)}):")
-    if engine.timed:
+    if timed:
         console.say("The timed engine invents tokens: only their times and authors mean something.")
     console.say(f"> {FIRST_PROMPT}")
-    answer = routed_answer.stream_answer(ports.http, FIRST_PROMPT, FIRST_ANSWER_TOKENS, True, console)
+    answer = routed_answer.stream_answer(plan, FIRST_PROMPT, FIRST_ANSWER_TOKENS, True, console)
     console.say(f"{answer.small_tokens} tokens by the small model, {answer.large_tokens} by the large one\n")
 
 
-def _whole_number(arguments: Arguments, flag: str, default: int, largest: int) -> int:
+def _whole_number(arguments: Arguments, flag: str, smallest: int, largest: int) -> int | None:
     text = arguments.value(flag)
     if text is None:
-        return default
-    if not text.isdigit() or int(text) > largest:
-        raise UsageError(f"{flag}={text}: a whole number from 0 to {largest} is expected")
+        return None
+    if not text.isdigit() or not smallest <= int(text) <= largest:
+        raise UsageError(f"{flag}={text}: a whole number from {smallest} to {largest} is expected")
     return int(text)
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import deployment
 from console import Console
 from failure import Failure
-from process_plan import PROCESSES, Ports, ProcessPlan, check_ports_are_free, log_path
+from process_names import PROCESSES
+from process_plan import Plan, ProcessPlan, check_ports_are_free, log_path
 from run_state import is_alive, read_state, supervisor_is_alive
 
 FAKE = Path(__file__).with_name("fake_process.py")
@@ -24,14 +25,14 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def fake_plan(**extra: list[str]) -> list[ProcessPlan]:
+def fake_plan(**extra: list[str]) -> Plan:
     """The four processes; `extra` adds flags to one of them."""
     plan = []
     for name in PROCESSES:
         port = free_port()
         argv = [sys.executable, "-B", str(FAKE), f"--admin=127.0.0.1:{port}", *extra.get(name, [])]
         plan.append(ProcessPlan(name, argv, port))
-    return plan
+    return Plan(plan, {}, "tokenrouter")
 
 
 class SuperviseTest(unittest.TestCase):
@@ -43,7 +44,7 @@ class SuperviseTest(unittest.TestCase):
         self.addCleanup(self.silent._out.close)
 
     def start(self, plan, detached=False):
-        running = deployment.start(self.run_folder, Ports(), plan, detached)
+        running = deployment.start(self.run_folder, plan, detached)
         self.addCleanup(self.end, running)
         return running
 
@@ -94,7 +95,7 @@ class SuperviseTest(unittest.TestCase):
 
     def test_a_program_that_is_missing_is_named(self):
         plan = fake_plan()
-        plan[1] = ProcessPlan("small_worker", ["/no/such/small_worker"], plan[1].admin)
+        plan.processes[1] = ProcessPlan("small_worker", ["/no/such/small_worker"], 1)
         with self.assertRaisesRegex(Failure, "small_worker does not start: /no/such/small_worker: No such file"):
             self.start(plan).wait_until_ready(self.silent)
 
@@ -138,8 +139,8 @@ class SuperviseTest(unittest.TestCase):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            with self.assertRaisesRegex(Failure, f"port {port} \\(http\\) on 127.0.0.1 is taken"):
-                check_ports_are_free(Ports(http=port))
+            with self.assertRaisesRegex(Failure, f"gateway http=127.0.0.1:{port} cannot be bound"):
+                check_ports_are_free(Plan([], {"gateway http": f"127.0.0.1:{port}"}, ""))
 
 
 if __name__ == "__main__":
