@@ -1,0 +1,46 @@
+// A request as a client means it, before text becomes ids. HTTP and gRPC both end here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "libs/tokens/sampling_parameters.h"
+#include "libs/tokens/token_types.h"
+#include "services/gateway/text_model.h"
+
+namespace tokenrouter {
+
+inline constexpr int kMaxRequestStops = 16;
+inline constexpr int kMaxRequestStopBytes = 1024;
+inline constexpr int kMaxStopTokenIds = 128;
+
+struct RoutingChoice {
+  std::string algorithm;
+  std::map<std::string, double> parameters;
+};
+
+struct GenerationRequest {
+  std::string request_id;  // Never empty after the front end has seen it.
+  std::string model;
+  // Raw text, ids, or a conversation for the chat template.
+  std::variant<std::string, std::vector<TokenId>, std::vector<ChatTurn>> input;
+  std::string template_kwargs_json;  // JSON object; empty: none.
+
+  std::optional<int32_t> max_new_tokens;  // Absent: what the context leaves.
+  int32_t min_new_tokens = 0;
+  SamplingParameters sampling;
+  std::optional<uint64_t> seed;          // Absent: drawn.
+  std::optional<RoutingChoice> routing;  // Absent: the pair's default.
+
+  std::vector<std::string> stop;  // None is empty.
+  std::vector<TokenId> stop_token_ids;
+  bool ignore_eos = false;
+  bool logprobs = false;        // Of the chosen tokens.
+  bool return_routing = false;  // Author and entropy of every token.
+};
+
+}  // namespace tokenrouter

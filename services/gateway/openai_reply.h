@@ -1,0 +1,62 @@
+// Writes the bodies and stream events of /v1/chat/completions and /v1/completions.
+// Ownership: plain values. Threads: pure, thread-safe. All text becomes valid UTF-8.
+// Units: created is seconds since the Unix epoch; entropies are nats; logprobs natural logs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libs/tokens/stop_rules.h"
+#include "libs/tokens/token_types.h"
+#include "services/gateway/openai_json.h"
+
+namespace tokenrouter {
+
+// One committed token as clients may see it.
+struct TokenInfo {
+  TokenId id = 0;
+  std::string bytes;  // Its own, not necessarily UTF-8.
+  Author author = Author::kSmall;
+  float entropy = 0.0f;
+  float logprob = 0.0f;
+};
+
+struct UsageCounts {
+  int32_t prompt_tokens = 0;
+  int32_t small_tokens = 0;
+  int32_t large_tokens = 0;
+  bool degraded = false;
+  int32_t completion_tokens() const { return small_tokens + large_tokens; }
+};
+
+// What all replies of one request share.
+struct ReplyHeader {
+  OpenAiEndpoint endpoint = OpenAiEndpoint::kChat;
+  std::string id;     // chatcmpl-... or cmpl-...
+  std::string model;  // As the client named it.
+  std::string system_fingerprint;
+  int64_t created = 0;
+  bool logprobs = false;
+  bool return_routing = false;
+  bool include_usage = false;  // Events carry usage: null, as OpenAI's do then.
+};
+
+// "stop" or "length"; other reasons are errors and never get here.
+const char* OpenAiFinishReason(FinishReason reason);
+
+// JSON of stream events, without the framing of server-sent events.
+// `first` adds the role to a chat delta.
+std::string DeltaEvent(const ReplyHeader& header, std::string_view text,
+                       std::span<const TokenInfo> tokens, bool first);
+std::string FinishEvent(const ReplyHeader& header, FinishReason reason, bool first);
+std::string UsageEvent(const ReplyHeader& header, const UsageCounts& usage);
+
+// The whole body of a reply that is not streamed.
+std::string WholeReply(const ReplyHeader& header, std::string_view text,
+                       std::span<const TokenInfo> tokens, FinishReason reason,
+                       const UsageCounts& usage);
+
+}  // namespace tokenrouter

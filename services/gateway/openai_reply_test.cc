@@ -1,0 +1,79 @@
+#include "services/gateway/openai_reply.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <limits>
+
+namespace tokenrouter {
+namespace {
+
+namespace json = boost::json;
+
+ReplyHeader Header(OpenAiEndpoint endpoint) {
+  ReplyHeader header;
+  header.endpoint = endpoint;
+  header.id = "chatcmpl-1";
+  header.model = "pair";
+  header.created = 7;
+  return header;
+}
+
+std::vector<TokenInfo> TwoTokens() {
+  return {{5, "he", Author::kSmall, 0.25f, -0.5f}, {6, "\xFF", Author::kLarge, 1.5f, -1.0f}};
+}
+
+TEST(OpenAiReplyTest, FirstChatDeltaCarriesTheRole) {
+  const json::value event =
+      json::parse(DeltaEvent(Header(OpenAiEndpoint::kChat), "he", {}, /*first=*/true));
+  EXPECT_EQ(event.at("object"), "chat.completion.chunk");
+  const json::value& choice = event.at("choices").at(0);
+  EXPECT_EQ(choice.at("delta").at("role"), "assistant");
+  EXPECT_EQ(choice.at("delta").at("content"), "he");
+  EXPECT_TRUE(choice.at("finish_reason").is_null());
+  EXPECT_FALSE(event.as_object().contains("usage"));
+}
+
+TEST(OpenAiReplyTest, FinishEventHasAnEmptyDelta) {
+  ReplyHeader header = Header(OpenAiEndpoint::kChat);
+  header.include_usage = true;
+  const json::value event =
+      json::parse(FinishEvent(header, FinishReason::kLength, /*first=*/false));
+  EXPECT_EQ(event.at("choices").at(0).at("finish_reason"), "length");
+  EXPECT_TRUE(event.at("choices").at(0).at("delta").as_object().empty());
+  EXPECT_TRUE(event.at("usage").is_null());
+}
+
+TEST(OpenAiReplyTest, UsageCountsAuthors) {
+  const json::value event =
+      json::parse(UsageEvent(Header(OpenAiEndpoint::kChat), {10, 3, 2, /*degraded=*/true}));
+  EXPECT_TRUE(event.at("choices").as_array().empty());
+  EXPECT_EQ(event.at("usage").at("total_tokens"), 15);
+  EXPECT_EQ(event.at("usage").at("routing").at("large_tokens"), 2);
+  EXPECT_EQ(event.at("usage").at("routing").at("degraded"), true);
+}
+
+TEST(OpenAiReplyTest, WholeChatReplyShowsRoutingAndLogprobs) {
+  ReplyHeader header = Header(OpenAiEndpoint::kChat);
+  header.logprobs = header.return_routing = true;
+  const json::value body =
+      json::parse(WholeReply(header, "he", TwoTokens(), FinishReason::kStop, {1, 1, 1, false}));
+  const json::value& choice = body.at("choices").at(0);
+  EXPECT_EQ(choice.at("message").at("content"), "he");
+  EXPECT_EQ(choice.at("routing").at("tokens").at(1).at("author"), "large");
+  EXPECT_EQ(choice.at("logprobs").at("content").at(1).at("bytes").at(0), 255);
+}
+
+TEST(OpenAiReplyTest, BrokenBytesAndInfinitiesStillMakeValidJson) {
+  ReplyHeader header = Header(OpenAiEndpoint::kCompletions);
+  header.logprobs = header.return_routing = true;
+  std::vector<TokenInfo> tokens = TwoTokens();
+  tokens[0].logprob = -std::numeric_limits<float>::infinity();
+  tokens[0].entropy = std::numeric_limits<float>::quiet_NaN();
+  const json::value body = json::parse(DeltaEvent(header, "\xE4\xBD", tokens, true));
+  EXPECT_EQ(body.at("object"), "text_completion");
+  EXPECT_EQ(body.at("choices").at(0).at("text"), "\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+}  // namespace
+}  // namespace tokenrouter

@@ -1,0 +1,158 @@
+// SchedulerLinkCore is what a gateway knows about its one stream to the scheduler: which requests
+// are live, what they committed, and what must be said next. It is a pure state machine: frames and
+// times go in, frames and events come out, so the shell (scheduler_link.h) and the simulator run
+// the very same rules.
+//
+// States of the link: down -> (OnConnected) greeting -> (Welcome) up -> (OnDisconnected) down. A
+// request survives all of them: after each Welcome everything live is submitted again as of its
+// last committed token. Ownership: owns all it is given. Threads: not thread-safe, one owner. Time:
+// any monotonic origin. Errors: reach a request as LinkEvent::error; the code is what the client is
+// told. A chunk whose base_position is not the committed length, or whose handle is not live, is
+// dropped and counted.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/scheduler.pb.h"
+
+namespace tokenrouter {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+
+struct LinkOptions {
+  std::string gateway_id;
+  std::string pair;
+  std::string tokenizer_fingerprint;
+  absl::Duration first_backoff = absl::Milliseconds(50);
+  absl::Duration max_backoff = absl::Seconds(2);
+  double backoff_factor = 1.5;
+  // Acknowledgements of the requests are gathered so long into one frame.
+  absl::Duration ack_interval = absl::Milliseconds(2);
+  // How long a new request, or one that has tokens, may wait for a link before it fails.
+  absl::Duration submit_wait = absl::Seconds(5);
+  absl::Duration resume_wait = absl::Seconds(60);
+  // A scheduler that has not yet noticed the loss of the old stream calls a resubmit a duplicate.
+  absl::Duration duplicate_retry = absl::Milliseconds(200);
+  // Tokens of one request that the client has not been given yet. The scheduler's credit is far
+  // below it; a peer that ignores credit loses the request, not this process its memory.
+  int32_t max_unacknowledged = 4096;
+};
+
+// Something that happened to one request. With `finish` or an error it is the last of that request.
+struct LinkEvent {
+  uint64_t handle = 0;
+  int32_t base_position = 0;
+  std::vector<int32_t> ids;
+  std::string authors;  // As on the wire: one byte per id.
+  std::vector<float> entropies;
+  std::vector<float> logprobs;  // As long as ids; 0 where the author sent none.
+  bool degraded = false;
+  std::optional<v1::Finish> finish;
+  absl::Status error;  // OK: none.
+};
+
+struct LinkCounters {
+  uint64_t resubmitted = 0;
+  uint64_t dropped_unknown = 0;    // Chunks and rejections of requests that are not live.
+  uint64_t dropped_duplicate = 0;  // Base below the committed length.
+  uint64_t dropped_gap = 0;        // Base above it.
+  uint64_t dropped_term = 0;       // Frames of another term.
+  uint64_t connects = 0;           // Welcomes heard.
+};
+
+class SchedulerLinkCore {
+ public:
+  explicit SchedulerLinkCore(LinkOptions options) : options_(std::move(options)) {}
+
+  // ---- what the front ends want ----
+  // Starts a request; `handle` is the caller's and never used again. REQUIRES: ids is the prompt.
+  void Submit(uint64_t handle, v1::GenerationSpec spec, std::vector<int32_t> ids, absl::Time now);
+  // The client has been given everything below `position`. These three ignore handles not live.
+  void Acknowledge(uint64_t handle, int32_t position);
+  void Cancel(uint64_t handle);
+  // The gateway found the end itself (a stop string); no event follows.
+  void Finish(uint64_t handle, v1::Finish finish);
+
+  // ---- the transport ----
+  // True when the shell should dial now; until OnConnected or OnDisconnected it is false again.
+  bool TakeDial(absl::Time now);
+  void OnConnected(absl::Time now);
+  void OnDisconnected(absl::Time now);
+  void OnFrame(const v1::SchedulerFrame& frame, absl::Time now);
+  // True once when the peer must be hung up on: its Welcome was refused.
+  bool TakeHangUp();
+
+  // Expires waits. Call at or after NextDeadline().
+  void Tick(absl::Time now);
+  // What should be written now, if anything; at most one frame per call.
+  std::optional<v1::GatewayFrame> TakeFrame(absl::Time now);
+  // When Tick, TakeDial or TakeFrame have something to do without anything else happening.
+  absl::Time NextDeadline() const;
+  std::vector<LinkEvent> TakeEvents();
+
+  bool up() const { return state_ == State::kUp; }
+  // Of the last Welcome or change; empty before the first.
+  const v1::PairStatus& pair_status() const { return pair_status_; }
+  const std::string& last_trouble() const { return last_trouble_; }
+  const LinkCounters& counters() const { return counters_; }
+  size_t live() const { return requests_.size(); }
+  uint64_t term() const { return term_; }
+
+ private:
+  enum class State { kDown, kDialling, kGreeting, kUp };
+  struct Request {
+    v1::GenerationSpec spec;
+    std::vector<int32_t> ids;
+    std::string authors;
+    std::string state;
+    int32_t acknowledged = 0;                     // What the client has.
+    int32_t ack_sent = 0;                         // On this stream.
+    bool sent_before = false;                     // On any stream: then a submit is a resubmit.
+    bool submitted = false;                       // On this stream.
+    absl::Time give_up = absl::InfiniteFuture();  // While not submitted.
+    absl::Time not_before = absl::InfinitePast();
+    int32_t committed() const { return static_cast<int32_t>(ids.size()); }
+  };
+  using Requests = std::map<uint64_t, Request>;
+
+  void OnWelcome(const v1::SchedulerFrame& frame, absl::Time now);
+  void OnChunk(const v1::TokenChunk& chunk);
+  void OnRejection(const v1::Rejection& rejection, absl::Time now);
+  bool IsNext(const v1::TokenChunk& chunk, const Request& request);
+  absl::Status CheckChunk(const v1::TokenChunk& chunk, const Request& request) const;
+  void Erase(Requests::iterator it);
+  void End(uint64_t handle, absl::Status error);
+  v1::Submit MakeSubmit(uint64_t handle, const Request& request) const;
+  void AddSubmits(v1::GatewayFrame* frame, absl::Time now);
+  void AddAcks(v1::GatewayFrame* frame, absl::Time now);
+  std::string WhyDown() const;
+
+  const LinkOptions options_;
+  State state_ = State::kDown;
+  uint64_t term_ = 0;
+  uint64_t highest_term_ = 0;
+  int failures_ = 0;
+  absl::Time dial_at_ = absl::InfinitePast();
+  absl::Time last_ack_ = absl::InfinitePast();
+  bool hang_up_ = false;
+  bool hello_due_ = false;
+  bool acks_due_ = false;
+  Requests requests_;
+  size_t unsubmitted_ = 0;  // Of requests_.
+  // For the present stream only: they mean nothing on another.
+  std::vector<uint64_t> cancels_;
+  std::vector<v1::GatewayFinish> finishes_;
+  std::vector<LinkEvent> events_;
+  v1::PairStatus pair_status_;
+  std::string last_trouble_;
+  LinkCounters counters_;
+};
+
+}  // namespace tokenrouter

@@ -1,0 +1,54 @@
+// TextModel is the text side of a model pair as the gateway needs it: prompts to ids, ids to text.
+// Ownership: a TextModel outlives the Detokenizers it made. Threads: TextModel is thread-safe
+// (const); a Detokenizer belongs to one request and one thread at a time. Errors: INVALID_ARGUMENT
+// when a template refuses the messages or the text cannot be tokenized.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libs/tokens/token_types.h"
+
+namespace tokenrouter {
+
+struct ChatTurn {
+  std::string role;
+  std::string content;
+};
+
+// Turns ids into text piece by piece. The concatenation of everything it returns is valid UTF-8.
+class Detokenizer {
+ public:
+  virtual ~Detokenizer() = default;
+  // Text that became certain with this id; may be empty.
+  virtual std::string Push(TokenId id) = 0;
+  // What was held back, at the end.
+  virtual std::string Flush() = 0;
+};
+
+class TextModel {
+ public:
+  virtual ~TextModel() = default;
+
+  // `kwargs_json` is a JSON object handed to the template; empty: none.
+  virtual absl::StatusOr<std::string> RenderChat(std::span<const ChatTurn> messages,
+                                                 std::string_view kwargs_json) const = 0;
+  // `add_special`: add what the tokenizer adds to plain text (a beginning-of-sequence id).
+  virtual absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text,
+                                                      bool add_special) const = 0;
+  virtual absl::StatusOr<std::string> Decode(std::span<const TokenId> ids,
+                                             bool skip_special) const = 0;
+  // `prompt` gives the first tokens their context (leading spaces). Special ids produce no text.
+  virtual std::unique_ptr<Detokenizer> NewDetokenizer(std::span<const TokenId> prompt) const = 0;
+  // The id's own bytes, for people; not necessarily UTF-8.
+  virtual std::string TokenBytes(TokenId id) const = 0;
+  virtual int32_t vocabulary_size() const = 0;
+  virtual std::string fingerprint() const = 0;
+};
+
+}  // namespace tokenrouter
