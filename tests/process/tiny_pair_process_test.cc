@@ -1,0 +1,86 @@
+// The promises of routing on real forward passes: the four binaries, the real engine, a pair of
+// tiny seeded models.
+#include <future>
+
+#include "libs/status/status_matchers.h"
+#include "tests/support/chat.h"
+#include "tests/support/cluster.h"
+#include "tests/support/tiny_model.h"
+
+namespace tokenrouter {
+namespace {
+
+constexpr const char* kUsedBlocks = "tokenrouter_worker_kv_blocks{state=\"used\"}";
+
+class TinyPairProcessTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string root = ::testing::TempDir() + "tiny_pair_";
+    ASSERT_THAT(
+        WriteTinyModel(TinySmall(Architecture::kQwen2, 11), TinyFormat::kFolderF32, root + "small"),
+        IsOk());
+    ASSERT_THAT(
+        WriteTinyModel(TinyLarge(Architecture::kQwen2, 12), TinyFormat::kFolderF32, root + "large"),
+        IsOk());
+    auto cluster =
+        Cluster::Start({.tokenizer = root + "small",
+                        .worker_flags = {std::string("--weight_format=") + GetParam(),
+                                         "--device_key=cpu", "--kv_bytes=16777216", "--threads=1"},
+                        .small_flags = {"--model=" + root + "small"},
+                        .large_flags = {"--model=" + root + "large"}});
+    ASSERT_THAT(cluster, IsOk());
+    cluster_ = *std::move(cluster);
+  }
+
+  ChatAnswer Ask(boost::json::object routing, ChatRequest request = {}) {
+    request.routing = std::move(routing);
+    const auto answer = Chat(cluster_->gateway().port, request);
+    EXPECT_THAT(answer, IsOk()) << cluster_->Logs();
+    return answer.value_or(ChatAnswer());
+  }
+
+  std::unique_ptr<Cluster> cluster_;
+};
+
+TEST_P(TinyPairProcessTest, KeepsItsPromisesOnRealForwardPasses) {
+  const ChatAnswer never = Ask({{"algorithm", "never"}});
+  const ChatAnswer always = Ask({{"algorithm", "always"}});
+  EXPECT_EQ(never.CountBy("large"), 0);
+  EXPECT_EQ(always.CountBy("small"), 0);
+  EXPECT_NE(never.ids, always.ids);
+  EXPECT_EQ(Ask({{"algorithm", "entropy"}, {"threshold", 0.0}}).ids, always.ids);
+  EXPECT_EQ(Ask({{"algorithm", "speculative"}, {"window", 4}}).ids, always.ids);
+  EXPECT_EQ(Ask({{"algorithm", "entropy"}, {"threshold", 100.0}}).ids, never.ids);
+
+  ChatRequest sampled{.temperature = 0.8, .seed = 5};
+  EXPECT_EQ(Ask({{"algorithm", "speculative"}, {"window", 3}}, sampled).ids,
+            Ask({{"algorithm", "always"}}, sampled).ids);
+}
+
+TEST_P(TinyPairProcessTest, TokensDoNotDependOnTheLoadAndEveryBlockComesBack) {
+  const boost::json::object routing = {{"algorithm", "random"}, {"p", 0.3}};
+  std::vector<ChatRequest> requests;
+  std::vector<std::vector<int64_t>> alone;
+  for (int i = 0; i < 16; ++i) {
+    ChatRequest request{.prompt = std::string(static_cast<size_t>(10 + 13 * i), 'a' + i),
+                        .max_tokens = 24,
+                        .seed = i};
+    request.temperature = i % 2 == 0 ? 0.0 : 0.9;
+    alone.push_back(Ask(routing, request).ids);
+    requests.push_back(request);
+  }
+  std::vector<std::future<ChatAnswer>> together;
+  for (const ChatRequest& request : requests) {
+    together.push_back(std::async(std::launch::async,
+                                  [this, &routing, &request] { return Ask(routing, request); }));
+  }
+  for (size_t i = 0; i < together.size(); ++i)
+    EXPECT_EQ(together[i].get().ids, alone[i]) << "request " << i;
+  EXPECT_TRUE(Cluster::WaitForMetric(cluster_->small(0), kUsedBlocks, 0));
+  EXPECT_TRUE(Cluster::WaitForMetric(cluster_->large(0), kUsedBlocks, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, TinyPairProcessTest, ::testing::Values("int8", "fp32"));
+
+}  // namespace
+}  // namespace tokenrouter
