@@ -47,13 +47,18 @@ void RowScan::FindLargest(int64_t count, std::vector<RowEntry>* entries) {
 }
 
 void RowScan::CollectValues(float bound, std::vector<float>* values) const {
-  values->clear();
+  // Written without a branch per value: logits are random.
+  bound = std::max(bound, std::numeric_limits<float>::lowest());
+  values->resize(logits_.size());
+  size_t count = 0;
   for (int64_t b = 0; b < blocks(); ++b) {
     if (maxima_[b] < bound) continue;
     for (const float value : block(b)) {
-      if (value >= bound && value > kMinusInfinity) values->push_back(value);
+      (*values)[count] = value;
+      count += value >= bound;
     }
   }
+  values->resize(count);
 }
 
 TokenId RowScan::FindValue(float value, int64_t ordinal) const {

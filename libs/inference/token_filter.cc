@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <utility>
 
 namespace tokenrouter {
 namespace {
 
 // Exponents below the maximum at which the search for the nucleus looks first; it doubles until
 // enough probability is found.
-constexpr float kFirstDepth = 10.0f;
+constexpr float kFirstDepth = 3.0f;
 
 // The smallest logit of a nucleus and how many ids with exactly that logit belong to it.
 struct NucleusEdge {
@@ -20,22 +22,39 @@ float MedianOfThree(float a, float b, float c) {
   return std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
 
+// Splits `values` around the pivot without a branch: logits are random, so a branch would be
+// mispredicted every second time. The smaller ones move to the front.
+struct Split {
+  int64_t greater = 0;  // How many went to the buffer.
+  int64_t less = 0;
+};
+Split SplitAround(float pivot, std::span<float> values, float* greater) {
+  Split split;
+  for (const float value : values) {
+    greater[split.greater] = value;
+    values[split.less] = value;
+    split.greater += value > pivot;
+    split.less += value < pivot;
+  }
+  return split;
+}
+
 // Quickselect by mass: where the masses of `values`, taken in descending order, reach `target`.
-// REQUIRES: not empty. When rounding leaves the whole below `target`, all belong.
-NucleusEdge FindEdge(std::span<float> values, float shift, float scale, double target) {
+// `buffer` has room for as many; both are overwritten. REQUIRES: not empty. When rounding leaves
+// the whole below `target`, all belong.
+NucleusEdge FindEdge(std::span<float> values, std::span<float> buffer, float shift, float scale,
+                     double target) {
   const RowKernels& kernels = BestRowKernels();
   double above = 0.0;
   NucleusEdge edge;
   while (!values.empty()) {
     const float pivot = MedianOfThree(values.front(), values[values.size() / 2], values.back());
-    const auto greater =
-        std::partition(values.begin(), values.end(), [=](float v) { return v > pivot; });
-    const auto equal = std::partition(greater, values.end(), [=](float v) { return v == pivot; });
-    const int64_t larger = greater - values.begin();
-    const int64_t ties = equal - greater;
-    const double mass = kernels.exp_sums(values.data(), larger, shift, scale).sum;
-    if (larger > 0 && above + mass >= target) {
-      values = values.first(larger);
+    const Split split = SplitAround(pivot, values, buffer.data());
+    const int64_t ties = static_cast<int64_t>(values.size()) - split.greater - split.less;
+    const double mass = kernels.exp_sums(buffer.data(), split.greater, shift, scale).sum;
+    if (split.greater > 0 && above + mass >= target) {
+      std::swap(values, buffer);
+      values = values.first(split.greater);
       continue;
     }
     above += mass;
@@ -44,7 +63,7 @@ NucleusEdge FindEdge(std::span<float> values, float shift, float scale, double t
     edge = {pivot, wanted < ties ? std::max<int64_t>(1, static_cast<int64_t>(wanted)) : ties};
     if (wanted <= ties) return edge;
     above += each * ties;
-    values = values.subspan(larger + ties);
+    values = values.first(split.less);
   }
   return edge;
 }
@@ -93,7 +112,8 @@ FilterCut TokenFilter::Nucleus(float temperature, float top_p, const FilterCut& 
       if (found >= target || depth > 100.0f) break;
     }
   }
-  const NucleusEdge edge = FindEdge(values_, row.max(), scale, target);
+  buffer_.resize(values_.size());
+  const NucleusEdge edge = FindEdge(values_, buffer_, row.max(), scale, target);
   FilterCut cut{edge.logit, row.FindValue(edge.logit, edge.ties)};
   // Ids equal to the edge may lie behind the last one that top_k keeps.
   if (cut.logit == top_k.logit) cut.last_id = std::min(cut.last_id, top_k.last_id);

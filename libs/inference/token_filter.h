@@ -34,6 +34,7 @@ class TokenFilter {
 
   std::vector<RowEntry> entries_;
   std::vector<float> values_;
+  std::vector<float> buffer_;
 };
 
 }  // namespace tokenrouter
