@@ -1,0 +1,86 @@
+"""The llama / qwen2 decoder in plain numpy, float32 weights, float32 or float64 arithmetic.
+
+Written from the papers (RMSNorm, rotary embedding, grouped-query attention, SwiGLU) and the
+semantics of the published models, independently of libs/torch_engine. It recomputes the whole
+prompt for every token: slow and without any cache, so that nothing can hide in one.
+"""
+import numpy as np
+
+
+def rms_norm(x, weight, epsilon):
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + x.dtype.type(epsilon)) * weight
+
+
+def rotary_tables(length, dim, theta, dtype):
+    frequencies = theta ** (-np.arange(0, dim, 2, dtype=np.float64) / dim)
+    angles = np.arange(length, dtype=np.float64)[:, None] * frequencies[None, :]
+    return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+
+
+def rotate(x, cos, sin):
+    """x [heads, positions, dim]: channel i turns with channel i + dim/2."""
+    first, second = np.split(x, 2, axis=-1)
+    return np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+
+
+class Decoder:
+    def __init__(self, config, tensors, dtype=np.float64):
+        self.config = config
+        self.dtype = dtype
+        self.tensors = {name: values.astype(dtype) for name, values in tensors.items()}
+        self.heads = config["num_attention_heads"]
+        self.kv_heads = config.get("num_key_value_heads", self.heads)
+        self.dim = config.get("head_dim") or config["hidden_size"] // self.heads
+
+    def project(self, x, name):
+        y = x @ self.tensors[name + ".weight"].T
+        bias = self.tensors.get(name + ".bias")
+        return y if bias is None else y + bias
+
+    def split_heads(self, x, heads):
+        return x.reshape(x.shape[0], heads, self.dim).swapaxes(0, 1)
+
+    def attention(self, x, layer):
+        prefix = "model.layers.%d.self_attn." % layer
+        length = x.shape[0]
+        cos, sin = rotary_tables(length, self.dim, self.config["rope_theta"], self.dtype)
+        query = rotate(self.split_heads(self.project(x, prefix + "q_proj"), self.heads), cos, sin)
+        key = rotate(self.split_heads(self.project(x, prefix + "k_proj"), self.kv_heads), cos, sin)
+        value = self.split_heads(self.project(x, prefix + "v_proj"), self.kv_heads)
+        group = self.heads // self.kv_heads
+        key, value = np.repeat(key, group, axis=0), np.repeat(value, group, axis=0)
+        scores = query @ key.swapaxes(1, 2) / self.dtype(np.sqrt(self.dim))
+        scores = np.where(np.tril(np.ones((length, length), bool)), scores, -np.inf)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
+        mixed = (weights @ value).swapaxes(0, 1).reshape(length, self.heads * self.dim)
+        return self.project(mixed, prefix + "o_proj")
+
+    def feed_forward(self, x, layer):
+        prefix = "model.layers.%d.mlp." % layer
+        gate = self.project(x, prefix + "gate_proj")
+        up = self.project(x, prefix + "up_proj")
+        return self.project(gate / (1 + np.exp(-gate)) * up, prefix + "down_proj")
+
+    def logits(self, ids):
+        """Logits of every position, [positions, vocabulary rows]."""
+        epsilon = self.config["rms_norm_eps"]
+        x = self.tensors["model.embed_tokens.weight"][ids]
+        for layer in range(self.config["num_hidden_layers"]):
+            prefix = "model.layers.%d." % layer
+            norm = self.tensors[prefix + "input_layernorm.weight"]
+            x = x + self.attention(rms_norm(x, norm, epsilon), layer)
+            norm = self.tensors[prefix + "post_attention_layernorm.weight"]
+            x = x + self.feed_forward(rms_norm(x, norm, epsilon), layer)
+        x = rms_norm(x, self.tensors["model.norm.weight"], epsilon)
+        tied = self.config.get("tie_word_embeddings", False)
+        output = "model.embed_tokens" if tied else "lm_head"
+        return x @ self.tensors[output + ".weight"].T
+
+    def greedy(self, ids, count, usable_ids):
+        """Appends `count` tokens, each the first largest among the usable ids; returns them."""
+        ids = list(ids)
+        start = len(ids)
+        for _ in range(count):
+            ids.append(int(np.argmax(self.logits(ids)[-1, :usable_ids])))
+        return ids[start:]
