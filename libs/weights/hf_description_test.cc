@@ -1,0 +1,126 @@
+#include "libs/weights/hf_description.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "libs/status/status_matchers.h"
+
+namespace tokenrouter {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+// Llama 3.2 1B's sizes; `more` are further fields, each with a leading comma.
+std::string Config(const std::string& more = "", const std::string& type = "llama") {
+  return R"({"model_type":")" + type +
+         R"(","hidden_size":2048,"intermediate_size":8192,"num_hidden_layers":16,)"
+         R"("num_attention_heads":32,"num_key_value_heads":8,"vocab_size":128256,)"
+         R"("max_position_embeddings":131072,"rms_norm_eps":1e-05,"rope_theta":500000.0)" +
+         more + "}";
+}
+
+class HfDescriptionTest : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void Write(const std::string& name, const std::string& content) {
+    std::ofstream(folder_ + "/" + name) << content;
+  }
+  absl::StatusOr<ModelDescription> Describe(const std::string& config) {
+    Write("config.json", config);
+    return DescribeHfFolder(folder_);
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "some-model";
+};
+
+TEST_F(HfDescriptionTest, ReadsSizesAndDefaults) {
+  TR_ASSERT_OK_AND_ASSIGN(const ModelDescription model, Describe(Config()));
+  EXPECT_EQ(model.name, "some-model");
+  EXPECT_EQ(model.architecture, Architecture::kLlama);
+  EXPECT_EQ(model.layers, 16);
+  EXPECT_EQ(model.head_dim, 64);
+  EXPECT_EQ(model.rope.dim, 64);
+  EXPECT_EQ(model.rope.theta, 500000);
+  EXPECT_EQ(model.rope.scaling, RopeScaling::kNone);
+  EXPECT_FALSE(model.tied_embeddings);
+  EXPECT_FALSE(model.qkv_bias);
+  EXPECT_EQ(model.bos_id, -1);
+  EXPECT_TRUE(model.eos_ids.empty());
+}
+
+TEST_F(HfDescriptionTest, KnowsTheBiasesOfEachFamily) {
+  TR_ASSERT_OK_AND_ASSIGN(const ModelDescription qwen, Describe(Config("", "qwen2")));
+  EXPECT_TRUE(qwen.qkv_bias);
+  EXPECT_FALSE(qwen.output_bias);
+  TR_ASSERT_OK_AND_ASSIGN(const ModelDescription llama,
+                          Describe(Config(R"(,"attention_bias":true)")));
+  EXPECT_TRUE(llama.qkv_bias);
+  EXPECT_TRUE(llama.output_bias);
+}
+
+TEST_F(HfDescriptionTest, PrefersTheEosListOfTheGenerationConfig) {
+  Write("generation_config.json", R"({"eos_token_id":[7,5],"pad_token_id":3})");
+  TR_ASSERT_OK_AND_ASSIGN(const ModelDescription model,
+                          Describe(Config(R"(,"eos_token_id":9,"bos_token_id":1)")));
+  EXPECT_THAT(model.eos_ids, ElementsAre(7, 5));
+  EXPECT_EQ(model.bos_id, 1);
+  EXPECT_EQ(model.pad_id, 3);
+  Write("generation_config.json", "{");
+  EXPECT_THAT(Describe(Config()), StatusIs(kInvalid, HasSubstr("generation_config.json")));
+}
+
+TEST_F(HfDescriptionTest, ReadsRotaryScalings) {
+  TR_ASSERT_OK_AND_ASSIGN(const ModelDescription llama,
+                          Describe(Config(R"(,"rope_scaling":{"rope_type":"llama3","factor":32.0,)"
+                                          R"("low_freq_factor":1.0,"high_freq_factor":4.0,)"
+                                          R"("original_max_position_embeddings":8192})")));
+  EXPECT_EQ(llama.rope.scaling, RopeScaling::kLlama3);
+  EXPECT_EQ(llama.rope.factor, 32);
+  EXPECT_EQ(llama.rope.original_context, 8192);
+  TR_ASSERT_OK_AND_ASSIGN(const ModelDescription yarn,
+                          Describe(Config(R"(,"rope_scaling":{"type":"yarn","factor":4.0,)"
+                                          R"("original_max_position_embeddings":32768})",
+                                          "qwen2")));
+  EXPECT_EQ(yarn.rope.scaling, RopeScaling::kYarn);
+  TR_ASSERT_OK_AND_ASSIGN(
+      const ModelDescription newer,
+      Describe(Config(R"(,"rope_parameters":{"rope_type":"linear","rope_theta":1e6,"factor":2})")));
+  EXPECT_EQ(newer.rope.scaling, RopeScaling::kLinear);
+  EXPECT_EQ(newer.rope.theta, 1e6);
+}
+
+TEST_F(HfDescriptionTest, RefusesWhatItWouldRunWrongly) {
+  EXPECT_THAT(Describe(Config("", "gemma2")),
+              StatusIs(kInvalid, AllOf(HasSubstr("config.json"), HasSubstr("'gemma2'"))));
+  EXPECT_THAT(Describe(Config(R"(,"rope_scaling":{"rope_type":"longrope","factor":2})")),
+              StatusIs(kInvalid, HasSubstr("'longrope'")));
+  EXPECT_THAT(Describe(Config(R"(,"hidden_act":"gelu")")), StatusIs(kInvalid, HasSubstr("gelu")));
+  EXPECT_THAT(Describe(Config(R"(,"mlp_bias":true)")), StatusIs(kInvalid, HasSubstr("mlp_bias")));
+  EXPECT_THAT(Describe(Config(R"(,"sliding_window":4096)", "mistral")),
+              StatusIs(kInvalid, HasSubstr("sliding_window")));
+  EXPECT_THAT(Describe(Config(R"(,"sliding_window":null)", "mistral")), IsOk());
+  EXPECT_THAT(Describe(Config(R"(,"sliding_window":4096,"use_sliding_window":false)", "qwen2")),
+              IsOk());
+}
+
+TEST_F(HfDescriptionTest, SaysWhichFieldIsMissingOrWrong) {
+  EXPECT_THAT(Describe(R"({"model_type":"llama"})"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("num_hidden_layers")));
+  EXPECT_THAT(Describe(Config(R"(,"head_dim":"x")")), StatusIs(kInvalid, HasSubstr("head_dim")));
+  EXPECT_THAT(Describe(Config(R"(,"head_dim":0)")), StatusIs(kInvalid, HasSubstr("head dim")));
+  EXPECT_THAT(Describe(Config(R"(,"eos_token_id":128256)")),
+              StatusIs(kInvalid, HasSubstr("eos token id is 128256")));
+}
+
+TEST_F(HfDescriptionTest, SaysThatThereIsNoConfig) {
+  EXPECT_THAT(DescribeHfFolder(folder_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("config.json")));
+}
+
+}  // namespace
+}  // namespace tokenrouter
