@@ -1,0 +1,144 @@
+#include "libs/batching/batch_planner.h"
+
+#include <algorithm>
+
+namespace tokenrouter {
+namespace {
+
+class Planner {
+ public:
+  Planner(std::span<const RowSnapshot> sequences, const StepBudget& budget)
+      : sequences_(sequences),
+        budget_(budget),
+        tokens_left_(budget.max_step_tokens),
+        blocks_left_(budget.free_blocks) {}
+
+  BatchPlan Plan() {
+    std::vector<size_t> brief, lengthy, idle;
+    for (size_t i = 0; i < sequences_.size(); ++i) {
+      if (sequences_[i].ready) {
+        (Remaining(i) <= std::max(kShortRowIds, sequences_[i].choices) ? brief : lengthy)
+            .push_back(i);
+      } else if (sequences_[i].choices == 0 && Remaining(i) > 0) {
+        idle.push_back(i);
+      }
+    }
+    ready_rows_ = static_cast<int64_t>(brief.size() + lengthy.size());
+    PlanBrief(std::move(brief), /*leave_room=*/!lengthy.empty());
+    PlanLengthy(std::move(lengthy));
+    if (ready_rows_ == 0) PlanIdle(std::move(idle));
+    return std::move(plan_);
+  }
+
+ private:
+  int32_t Remaining(size_t index) const {
+    return sequences_[index].known - sequences_[index].in_kv;
+  }
+
+  void SortByTurn(std::vector<size_t>* rows) const {
+    std::stable_sort(rows->begin(), rows->end(), [this](size_t a, size_t b) {
+      return sequences_[a].last_step < sequences_[b].last_step;
+    });
+  }
+
+  void PlanBrief(std::vector<size_t> rows, bool leave_room) {
+    SortByTurn(&rows);
+    // A long prompt always moves on: by a quarter of the step, in a row of its own.
+    const int64_t spared = leave_room ? budget_.max_step_tokens / 4 : 0;
+    const int32_t row_limit = budget_.max_rows - (leave_room && budget_.max_rows > 1 ? 1 : 0);
+    for (const size_t index : rows) {
+      if (static_cast<int32_t>(plan_.rows.size()) >= row_limit) return;
+      const int32_t ids = Remaining(index);
+      const bool fits = ids <= tokens_left_ - spared || plan_.rows.empty();
+      if (!fits || ids > tokens_left_) continue;
+      AddWhole(index);
+    }
+  }
+
+  void PlanLengthy(std::vector<size_t> rows) {
+    SortByTurn(&rows);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (static_cast<int32_t>(plan_.rows.size()) >= budget_.max_rows || tokens_left_ <= 0) return;
+      const auto waiting = static_cast<int64_t>(rows.size() - i);
+      // Whole shares only while they are worth a row; the least recently run go first.
+      const int64_t share = std::max<int64_t>(tokens_left_ / waiting, kShortRowIds);
+      AddChunk(rows[i], std::min(share, tokens_left_));
+    }
+  }
+
+  void PlanIdle(std::vector<size_t> rows) {
+    plan_.idle = true;
+    tokens_left_ = std::min(tokens_left_, budget_.idle_step_tokens);
+    blocks_left_ -= budget_.idle_reserve_blocks;
+    SortByTurn(&rows);
+    for (const size_t index : rows) {
+      if (static_cast<int32_t>(plan_.rows.size()) >= budget_.max_rows || tokens_left_ <= 0) return;
+      const int64_t ids = std::min<int64_t>(Remaining(index), tokens_left_);
+      if (NewBlocks(index, ids) <= blocks_left_) Add(index, ids, 0);
+    }
+  }
+
+  int64_t NewBlocks(size_t index, int64_t ids) const {
+    const int64_t in_kv = sequences_[index].in_kv;
+    return BlocksOf(in_kv + ids, budget_.block_size) - BlocksOf(in_kv, budget_.block_size);
+  }
+
+  // A row that starts from nothing starts only when all of it fits beside a block for every other
+  // ready row: otherwise it would read a part, be dropped for the others' sake, and read it again.
+  bool MayStart(size_t index) const {
+    if (sequences_[index].in_kv > 0) return true;
+    const int64_t beside = plan_.rows.empty() ? 0 : ready_rows_ - 1;
+    return NewBlocks(index, sequences_[index].known) <= std::max<int64_t>(0, blocks_left_ - beside);
+  }
+
+  void AddWhole(size_t index) {
+    const int32_t ids = Remaining(index);
+    if (!MayStart(index) || NewBlocks(index, ids) > blocks_left_) {
+      plan_.starved.push_back(index);
+      return;
+    }
+    Add(index, ids, sequences_[index].choices);
+  }
+
+  void AddChunk(size_t index, int64_t limit) {
+    const RowSnapshot& row = sequences_[index];
+    if (!MayStart(index)) {
+      plan_.starved.push_back(index);
+      return;
+    }
+    if (Remaining(index) <= limit && NewBlocks(index, Remaining(index)) <= blocks_left_) {
+      Add(index, Remaining(index), row.choices);
+      return;
+    }
+    // Not the last chunk: it leaves the ids that carry choices for later.
+    int64_t ids = std::min<int64_t>(limit, Remaining(index) - row.choices);
+    const int64_t filled = BlocksOf(row.in_kv, budget_.block_size) + blocks_left_;
+    ids = std::min(ids, filled * budget_.block_size - row.in_kv);
+    if (ids > 0) {
+      Add(index, ids, 0);
+    } else {
+      plan_.starved.push_back(index);
+    }
+  }
+
+  void Add(size_t index, int64_t ids, int32_t choices) {
+    blocks_left_ -= NewBlocks(index, ids);
+    tokens_left_ -= ids;
+    plan_.rows.push_back({index, static_cast<int32_t>(ids), choices});
+  }
+
+  const std::span<const RowSnapshot> sequences_;
+  const StepBudget& budget_;
+  int64_t tokens_left_;
+  int64_t blocks_left_;
+  int64_t ready_rows_ = 0;
+  BatchPlan plan_;
+};
+
+}  // namespace
+
+BatchPlan PlanBatch(std::span<const RowSnapshot> sequences, const StepBudget& budget) {
+  return Planner(sequences, budget).Plan();
+}
+
+}  // namespace tokenrouter

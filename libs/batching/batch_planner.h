@@ -1,0 +1,58 @@
+// The choice of the next step: which rows, how many ids of each. A pure function of a snapshot.
+//   1. Rows that end in a choice at once (decode, short catch-up, verification), least recently run
+//      first; while longer ones wait they leave room for one chunk.
+//   2. Rows with more to read, in equal chunks; what is left over goes to the least recently run.
+//   3. Only when nothing is ready and `idle_step_tokens` > 0: rows without a turn catch up.
+// A row never gets part of its choices: its last chunk holds all of them.
+// Threads: pure. Units: tokens, unless a name says blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "libs/tokens/token_types.h"
+
+namespace tokenrouter {
+
+struct RowSnapshot {
+  Position known = 0;   // Ids of the history.
+  Position in_kv = 0;   // Of these in KV; REQUIRES: known - in_kv >= choices.
+  int32_t choices = 0;  // To return at the end of the ids; 0: it has no turn.
+  bool ready = false;   // Has a turn that may run.
+  uint64_t last_step = 0;
+};
+
+struct StepBudget {
+  int32_t max_rows = 1;
+  int64_t max_step_tokens = 1;   // REQUIRES: at least the choices of any row.
+  int64_t idle_step_tokens = 0;  // Of a step that only catches up; 0: never.
+  int32_t block_size = 1;
+  int64_t free_blocks = 0;
+  int64_t idle_reserve_blocks = 0;  // Left free by catching up.
+};
+
+struct PlannedRow {
+  size_t index = 0;  // Into the snapshot.
+  int32_t new_ids = 0;
+  int32_t choices = 0;  // 0: the chunk does not reach the end.
+};
+
+struct BatchPlan {
+  std::vector<PlannedRow> rows;
+  std::vector<size_t> starved;  // Ready rows that got no row for want of blocks.
+  bool idle = false;            // Rows only catch up.
+};
+
+// Ids left to read of a row that counts as short.
+inline constexpr int32_t kShortRowIds = 32;
+
+BatchPlan PlanBatch(std::span<const RowSnapshot> sequences, const StepBudget& budget);
+
+// Blocks that a history of `length` tokens fills.
+inline int64_t BlocksOf(int64_t length, int32_t block_size) {
+  return (length + block_size - 1) / block_size;
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,206 @@
+#include "libs/batching/worker_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libs/routing/wire_types.h"
+#include "libs/status/check.h"
+
+namespace tokenrouter {
+namespace {
+
+bool HasContent(const v1::WorkerFrame& frame) {
+  return frame.rows_size() > 0 || frame.need_ids_size() > 0 || frame.closed_size() > 0 ||
+         frame.has_lease_return();
+}
+
+}  // namespace
+
+WorkerCore::WorkerCore(WorkerCoreOptions options, Engine* engine)
+    : options_(std::move(options)), engine_(engine), lease_(!options_.device_key.empty()) {
+  TR_CHECK(options_.max_step_tokens > kMaxVerify) << options_.max_step_tokens;
+  TR_CHECK(options_.max_rows > 0 && options_.max_sequences > 0);
+  limits_.role = options_.role;
+  limits_.context_limit = engine_->info().context_limit;
+  limits_.usable_ids = engine_->info().usable_ids;
+}
+
+v1::WorkerFrame WorkerCore::Hello() const {
+  const EngineInfo& info = engine_->info();
+  v1::WorkerFrame frame;
+  v1::WorkerHello& hello = *frame.mutable_hello();
+  hello.set_worker_id(options_.worker_id);
+  hello.set_role(ToWire(options_.role));
+  hello.set_pair(options_.pair);
+  hello.set_protocol_version(kProtocolVersion);
+  hello.set_highest_term(term_);
+  hello.set_tokenizer_fingerprint(options_.tokenizer_fingerprint);
+  hello.set_usable_ids(info.usable_ids);
+  hello.mutable_eos_ids()->Add(options_.eos_ids.begin(), options_.eos_ids.end());
+  hello.set_model(info.model_name);
+  hello.set_numerics_class(info.numerics_class);
+  hello.set_device_key(options_.device_key);
+  hello.set_total_blocks(info.total_blocks);
+  hello.set_block_size(info.block_size);
+  hello.set_context_limit(info.context_limit);
+  hello.set_max_sequences(options_.max_sequences);
+  for (const auto& [id, sequence] : table_.all()) {
+    v1::HeldSequence& held = *hello.add_held();
+    held.set_request_id(sequence->request_id);
+    held.set_choice(sequence->choice);
+    held.set_length(sequence->track.size());
+  }
+  return frame;
+}
+
+void WorkerCore::Detach() {
+  attached_ = false;
+  lease_.Drop();
+  arrived_.clear();
+  pending_.Clear();
+  lease_wanted_since_ = absl::InfiniteFuture();
+  free_unclaimed_at_ = absl::InfiniteFuture();
+  if (!step_runs_) table_.UnclaimAll();
+}
+
+std::optional<PlannedStep> WorkerCore::Plan(absl::Time now) {
+  if (step_runs_ || !attached_) return std::nullopt;
+  FreeUnclaimed(now);
+  WatchLeaseWait(now);
+  if (!lease_.MayCompute(now)) return std::nullopt;
+  RefuseTooLarge();
+  std::vector<SequenceState*> sequences;
+  const BatchPlan plan = PlanWithinBlocks(&sequences);
+  if (plan.rows.empty()) return std::nullopt;
+  step_runs_ = true;
+  return MakeStep(sequences, plan, now);
+}
+
+absl::Status WorkerCore::Execute(PlannedStep* step) {
+  step->status = engine_->Step(step->batch, &step->result);
+  return step->status;
+}
+
+v1::WorkerFrame WorkerCore::Complete(PlannedStep step, absl::Time now) {
+  TR_CHECK(step_runs_);
+  step_runs_ = false;
+  ++counters_.steps;
+  v1::WorkerFrame frame;
+  if (!attached_) table_.UnclaimAll();  // The stream went away during the step.
+  if (step.status.ok()) {
+    ReportRows(&step, &frame);
+  } else {
+    HandleFailedStep(step, &frame);
+  }
+  std::deque<v1::CommandFrame> arrived;
+  arrived.swap(arrived_);
+  for (const v1::CommandFrame& command : arrived) ApplyNow(command, now);
+  v1::StepReport& report = *frame.mutable_step();
+  report.set_seq(counters_.steps);
+  report.set_rows(static_cast<int32_t>(step.batch.rows.size()));
+  report.set_new_ids(step.batch.new_ids());
+  report.set_elapsed_us(absl::ToInt64Microseconds(now - step.started));
+  report.set_predicted_us(absl::ToInt64Microseconds(step.predicted));
+  report.set_ready(Ready());
+  report.set_free_blocks(engine_->free_blocks());
+  MovePendingTo(&frame, now);
+  return frame;
+}
+
+std::optional<v1::WorkerFrame> WorkerCore::TakePending(absl::Time now) {
+  if (step_runs_) return std::nullopt;
+  FreeUnclaimed(now);
+  if (!attached_) return std::nullopt;
+  v1::WorkerFrame frame;
+  MovePendingTo(&frame, now);
+  if (!HasContent(frame)) return std::nullopt;
+  return frame;
+}
+
+void WorkerCore::MovePendingTo(v1::WorkerFrame* frame, absl::Time now) {
+  WatchLeaseWait(now);
+  frame->MergeFrom(pending_);
+  pending_.Clear();
+  frame->set_term(term_);
+  const int32_t ready = Ready();
+  if (!lease_.IsOver(ready, now)) return;
+  frame->mutable_lease_return()->set_turn(lease_.turn());
+  frame->mutable_lease_return()->set_ready(ready);
+  lease_.Drop();
+}
+
+absl::Time WorkerCore::NextDeadline() const {
+  return std::min(lease_.expires(), free_unclaimed_at_);
+}
+
+int32_t WorkerCore::Ready() const {
+  int32_t ready = 0;
+  for (const auto& [id, sequence] : table_.all()) ready += sequence->ready(options_.role);
+  return ready;
+}
+
+int32_t WorkerCore::Waiting() const {
+  int32_t waiting = 0;
+  for (const auto& [id, sequence] : table_.all()) {
+    waiting += sequence->turn.has_value() && !sequence->ready(options_.role);
+  }
+  return waiting;
+}
+
+void WorkerCore::WatchLeaseWait(absl::Time now) {
+  const bool wanting = lease_.needed() && !lease_.held() && Ready() > 0;
+  if (lease_wanted_since_ != absl::InfiniteFuture() && !wanting) {
+    counters_.lease_wait += now - lease_wanted_since_;
+    lease_wanted_since_ = absl::InfiniteFuture();
+  } else if (wanting && lease_wanted_since_ == absl::InfiniteFuture()) {
+    lease_wanted_since_ = now;
+  }
+}
+
+// ---- after the step ----
+
+void WorkerCore::ReportRows(PlannedStep* step, v1::WorkerFrame* frame) {
+  TR_CHECK(step->result.choices.size() == step->rows.size());
+  int32_t departures = 0;
+  for (size_t i = 0; i < step->rows.size(); ++i) {
+    SequenceState* sequence = table_.FindById(step->rows[i].sequence);
+    TR_CHECK(sequence != nullptr);
+    sequence->last_step = counters_.steps;
+    counters_.catch_up_ids += step->batch.rows[i].new_ids.size() - step->rows[i].choices;
+    if (step->rows[i].choices == 0 || !sequence->claimed) continue;
+    RowOutcome outcome = ResolveRow(step->result.choices[i], limits_, sequence);
+    CutKv(*sequence, outcome.valid_kv);
+    counters_.committed += outcome.committed;
+    counters_.departures += outcome.departed;
+    departures += outcome.departed;
+    // A tentative token that stays here is nobody else's business yet.
+    if (outcome.committed > 0 || outcome.departed || outcome.finished || outcome.report.parked()) {
+      *frame->add_rows() = std::move(outcome.report);
+    }
+  }
+  lease_.CountDepartures(departures);
+}
+
+void WorkerCore::HandleFailedStep(const PlannedStep& step, v1::WorkerFrame* frame) {
+  ++counters_.engine_errors;
+  if (step.status.code() == absl::StatusCode::kResourceExhausted) {
+    // The engine counts blocks better than the plan did: make room and let the next plan try.
+    SequenceState* oldest = table_.FindById(step.rows[0].sequence);
+    for (const PlannedStep::Row& row : step.rows) {
+      if (row.sequence < oldest->id) oldest = table_.FindById(row.sequence);
+    }
+    if (Preempt(oldest)) return;
+  }
+  for (const PlannedStep::Row& row : step.rows) {
+    SequenceState* sequence = table_.FindById(row.sequence);
+    if (!sequence->claimed) continue;
+    End(sequence);
+    engine_->Release(sequence->id);
+    *frame->add_rows() =
+        FinishReport(*sequence, FinishReason::kError,
+                     absl::StrCat("engine step failed: ", std::string(step.status.message())));
+  }
+}
+
+}  // namespace tokenrouter
