@@ -6,15 +6,18 @@
 
 namespace tokenrouter {
 
-double DelayBalanceThreshold(StepTimes own, int ready, double arrivals, double beta) {
+double DelayBalanceThreshold(const BalanceTimes& times, int ready, double arrivals, double beta) {
   TR_CHECK(ready >= 1);
+  const double saved = beta * arrivals * (times.ready + times.arrivals - times.together);
+  const double lost = ready * (times.together - times.ready);
+  return (saved - lost) / (beta * arrivals + ready);
+}
+
+double DelayBalanceThreshold(StepTimes own, int ready, double arrivals, double beta) {
   const int last = static_cast<int>(own.size()) - 1;
-  const int k = std::min(ready, last);
+  const int k = std::clamp(ready, 1, last);
   const int n = std::clamp(static_cast<int>(arrivals + 0.5), 1, last);
-  const int together = std::min(k + n, last);
-  const double saved = beta * arrivals * (own[k] + own[n] - own[together]);
-  const double lost = k * (own[together] - own[k]);
-  return (saved - lost) / (beta * arrivals + k);
+  return DelayBalanceThreshold({own[k], own[n], own[std::min(k + n, last)]}, ready, arrivals, beta);
 }
 
 double MeanResidual(double predicted, double elapsed, double cv) {

@@ -1,0 +1,114 @@
+#include "libs/batching_model/simulator.h"
+
+#include <string>
+
+#include "libs/status/status_matchers.h"
+
+namespace tokenrouter {
+namespace {
+
+using Kind = BatchingPolicy::Kind;
+
+StepCost Affine(double fixed, double row, double id = 0) {
+  return [=](int rows, int64_t ids) { return fixed + row * rows + id * static_cast<double>(ids); };
+}
+
+// Vectors V1..V10 of the batching model, section 8: rows per second, deterministic steps on a 1 ms
+// grid.
+struct Vector {
+  const char* id;
+  int requests;
+  StepCost small, large;
+  double r, q;
+  double greedy;
+  int m_large;
+  double of_static, delay_balance;
+};
+
+std::vector<Vector> Vectors() {
+  return {{"V1", 2, Affine(6, 0), Affine(24, 0), .4, 1, 142.64, 2, 156.86, 156.83},
+          {"V2", 3, Affine(5, 1), Affine(20, 2), .2, 1, 272.07, 2, 255.70, 272.70},
+          {"V3", 4, Affine(6, 0), Affine(25, 0), .2, 1, 353.33, 2, 351.77, 369.99},
+          {"V5", 6, Affine(7, 0), Affine(24, 1), .3, 1, 400.09, 3, 414.02, 414.89},
+          {"V6", 8, Affine(5, 1), Affine(17, 1), .4, 1, 521.35, 4, 496.41, 535.86},
+          {"V7", 8, Affine(25, 4), Affine(80, 12), .2, 1, 120.47, 4, 108.81, 122.86},
+          {"V8", 8, Affine(6, 0), Affine(25, 0), .1, 1, 890.13, 4, 811.94, 915.05},
+          {"V9", 12, Affine(7, 1), Affine(30, 2), .25, 1, 527.38, 6, 486.61, 538.94}};
+}
+
+double Rows(const Vector& v, BatchingPolicy policy) {
+  SimulationSetup setup{
+      .small = v.small, .large = v.large, .requests = v.requests, .r = v.r, .q = v.q};
+  setup.duration_ms = 4e6;
+  const auto result = Simulate(setup, policy);
+  EXPECT_THAT(result, IsOk());
+  return result.ok() ? result->rows_per_s : 0;
+}
+
+TEST(SimulatorTest, ReproducesGreedyStaticAndDelayBalanceVectors) {
+  for (const Vector& v : Vectors()) {
+    SCOPED_TRACE(v.id);
+    EXPECT_NEAR(Rows(v, {}) / v.greedy, 1, 0.004);
+    EXPECT_NEAR(Rows(v, {.kind = Kind::kStatic, .m_small = 1, .m_large = v.m_large}) / v.of_static,
+                1, 0.004);
+    EXPECT_NEAR(Rows(v, {.kind = Kind::kModel}) / v.delay_balance, 1, 0.01);
+  }
+}
+
+// The table "what routing is worth" of the batching model: multiples of the large model alone at 3
+// % noise.
+TEST(SimulatorTest, ReproducesWhatRoutingIsWorth) {
+  const StepCost small = Affine(3, .01), large = Affine(15, .02, .128);
+  const struct {
+    int requests;
+    double two_devices, large_first, best_threshold;
+    int m;
+  } rows[] = {{1, 3.25, 3.25, 3.25, 1},
+              {4, 2.82, 1.77, 2.30, 3},
+              {16, 2.61, .99, 1.95, 10},
+              {64, 2.09, .91, 1.55, 32}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.requests);
+    SimulationSetup setup{
+        .small = small, .large = large, .requests = row.requests, .r = .1, .noise_cv = .03};
+    setup.duration_ms = 1e6;
+    const double alone = AloneRate(large, row.requests);
+    const auto worth = [&](bool shared, BatchingPolicy policy) {
+      setup.shared_device = shared;
+      return Simulate(setup, policy)->committed_per_s / alone;
+    };
+    EXPECT_NEAR(worth(false, {}) / row.two_devices, 1, 0.03);
+    EXPECT_NEAR(worth(true, {}) / row.large_first, 1, 0.03);
+    EXPECT_NEAR(worth(true, {.kind = Kind::kModel, .m_large = row.m}) / row.best_threshold, 1,
+                0.03);
+  }
+}
+
+TEST(SimulatorTest, ReadsEveryCommittedTokenOnceOnTheLargeSide) {
+  SimulationSetup setup{
+      .small = Affine(3, .01), .large = Affine(15, .02, .128), .requests = 8, .r = .2};
+  const auto result = Simulate(setup, {});
+  ASSERT_THAT(result, IsOk());
+  EXPECT_NEAR(result->ids_per_large_row, 1 / .2, 0.2);
+}
+
+TEST(SimulatorTest, AHopCostsThroughputAndTheSameSeedRepeats) {
+  SimulationSetup setup{
+      .small = Affine(3, .01), .large = Affine(15, .02, .128), .requests = 4, .r = .1};
+  const double without = Simulate(setup, {})->committed_per_s;
+  EXPECT_EQ(Simulate(setup, {})->committed_per_s, without);
+  setup.hop_ms = 1;
+  EXPECT_LT(Simulate(setup, {})->committed_per_s, without);
+}
+
+TEST(SimulatorTest, RefusesWhatCannotRun) {
+  SimulationSetup setup{.small = Affine(3, 0), .large = Affine(15, 0), .requests = 2, .r = 0.1};
+  EXPECT_THAT(Simulate(setup, {.kind = Kind::kStatic, .m_small = 2, .m_large = 2}),
+              StatusIs(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr("requests + 1")));
+  setup.r = 0;
+  EXPECT_THAT(Simulate(setup, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr("r is 0")));
+}
+
+}  // namespace
+}  // namespace tokenrouter
