@@ -1,7 +1,8 @@
 """Our own rules for deploy/k8s, beyond what a schema can say.
 
-Pods: Pod Security `restricted`, a read-only root, no API token, all three probes, memory limits, a grace period
-that holds preStop and drain. References: services, probes and ports by name, config maps, claims, accounts.
+Pods: Pod Security `restricted`, a read-only root, no API token, all three probes, memory limits, a
+grace period that holds preStop and drain. References: services, probes and ports by name, config
+maps, claims, accounts.
 """
 
 from schema_check import name_of
@@ -19,7 +20,9 @@ def policy_findings(objects: list[dict]) -> list[str]:
         problems = [*_pod_problems(workload, served), *_reference_problems(workload, objects)]
         findings += [f"{name_of(workload)}: {problem}" for problem in problems]
     for service in services:
-        findings += [f"{name_of(service)}: {problem}" for problem in _service_problems(service, workloads)]
+        findings += [
+            f"{name_of(service)}: {problem}" for problem in _service_problems(service, workloads)
+        ]
     return findings
 
 
@@ -56,7 +59,10 @@ def _pod_problems(workload: dict, served: bool):
     if not selector.items() <= _labels(workload).items():
         yield "the selector does not match the pod's labels"
     for container in pod.get("containers", []):
-        for problem in (*_container_problems(container), *_shutdown_problems(workload, container, served)):
+        for problem in (
+            *_container_problems(container),
+            *_shutdown_problems(workload, container, served),
+        ):
             yield f"container {container.get('name')}: {problem}"
 
 
@@ -118,8 +124,11 @@ def _service_problems(service: dict, workloads: list[dict]):
     if not chosen:
         yield "selects no pod of this folder"
     for workload in chosen:
-        names = {port.get("name") for container in _pod(workload).get("containers", [])
-                 for port in container.get("ports", [])}
+        names = {
+            port.get("name")
+            for container in _pod(workload).get("containers", [])
+            for port in container.get("ports", [])
+        }
         for port in service.get("spec", {}).get("ports", []):
             if port.get("targetPort") not in names:
                 yield f"targetPort {port.get('targetPort')} is no port of {name_of(workload)}"

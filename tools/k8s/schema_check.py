@@ -1,11 +1,15 @@
-"""Checks one Kubernetes object against the strict JSON schema of its kind; reports every error, not the first."""
+"""Checks one Kubernetes object against the strict JSON schema of its kind; reports every error, not
+the first.
+"""
 
 import json
 from pathlib import Path
 
 import jsonschema
 
-DEFINITIONS = "https://kubernetes.io/api/_definitions.json"  # the name the schemas refer to; never fetched
+DEFINITIONS = (
+    "https://kubernetes.io/api/_definitions.json"  # the name the schemas refer to; never fetched
+)
 
 
 class SchemaStore:
@@ -26,7 +30,9 @@ class SchemaStore:
             if not path.exists():
                 return None
             schema = json.loads(path.read_text())
-            resolver = jsonschema.RefResolver(schema["$id"], schema, store={DEFINITIONS: self._definitions})
+            resolver = jsonschema.RefResolver(
+                schema["$id"], schema, store={DEFINITIONS: self._definitions}
+            )
             self._validators[name] = jsonschema.Draft202012Validator(schema, resolver=resolver)
         return self._validators[name]
 
@@ -40,8 +46,12 @@ def schema_findings(entry: dict, store: SchemaStore) -> list[str]:
     validator = store.validator(api_version, kind)
     if validator is None:
         return [f"{name_of(entry)}: no schema of {api_version} {kind}"]
-    return [f"{name_of(entry)}: {_where(error)}: {error.message}"
-            for error in sorted(validator.iter_errors(entry), key=lambda error: [str(part) for part in error.path])]
+    return [
+        f"{name_of(entry)}: {_where(error)}: {error.message}"
+        for error in sorted(
+            validator.iter_errors(entry), key=lambda error: [str(part) for part in error.path]
+        )
+    ]
 
 
 def _where(error: jsonschema.ValidationError) -> str:

@@ -11,20 +11,31 @@ from places import Places
 NINJA_STATUS = "[%f/%t] "
 
 
-def configure(places: Places, preset: str, console: Console, definitions: dict[str, str] | None = None) -> None:
-    """Runs cmake only when the build folder is new, or the presets or a definition changed since."""
+def configure(
+    places: Places, preset: str, console: Console, definitions: dict[str, str] | None = None
+) -> None:
+    """Runs cmake only when the folder is new, or the presets or a definition changed."""
     wanted = {"TOKENROUTER_HOME": str(places.home), **(definitions or {})}
     folder = places.build(preset)
     if _is_configured(folder, places.checkout / "CMakePresets.json", wanted):
         return
     console.progress(f"configuring {preset}")
     flags = [f"-D{name}={value}" for name, value in wanted.items()]
-    run(["cmake", "--preset", preset, *flags], f"cmake --preset {preset}", cwd=places.checkout,
-        on_line=lambda line: console.progress(f"configuring {preset}: {line}"))
+    run(
+        ["cmake", "--preset", preset, *flags],
+        f"cmake --preset {preset}",
+        cwd=places.checkout,
+        on_line=lambda line: console.progress(f"configuring {preset}: {line}"),
+    )
 
 
-def build(places: Places, preset: str, targets: list[str], console: Console,
-          definitions: dict[str, str] | None = None) -> None:
+def build(
+    places: Places,
+    preset: str,
+    targets: list[str],
+    console: Console,
+    definitions: dict[str, str] | None = None,
+) -> None:
     """An empty `targets` builds everything."""
     configure(places, preset, console, definitions)
     began = console.elapsed()
@@ -36,7 +47,9 @@ def build(places: Places, preset: str, targets: list[str], console: Console,
         if match:
             steps = int(match[2])
             percent = 100 * int(match[1]) // max(1, steps)
-            console.progress(f"building {preset}: {percent} % ({match[1]}/{match[2]}) {_short(match[3])}")
+            console.progress(
+                f"building {preset}: {percent} % ({match[1]}/{match[2]}) {_short(match[3])}"
+            )
 
     command = ["ninja", "-C", str(places.build(preset)), "-j", str(cores()), *targets]
     run(command, f"build of {preset}", on_line, env=dict(os.environ, NINJA_STATUS=NINJA_STATUS))

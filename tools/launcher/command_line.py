@@ -1,4 +1,6 @@
-"""The launcher's command line as tables: verbs, their flags and arguments; errors name the nearest match."""
+"""The launcher's command line as tables: verbs, their flags and arguments; errors name the nearest
+match.
+"""
 
 import difflib
 from collections.abc import Callable
@@ -96,11 +98,18 @@ def verb_help(verb: Verb) -> str:
 
 
 def program_help(verbs: tuple[Verb, ...]) -> str:
-    lines = ["tokenrouter: a small and a large language model that answer as one", "",
-             "usage: ./tokenrouter COMMAND [ARGUMENTS]    (./tokenrouter COMMAND --help for one command)", ""]
+    lines = [
+        "tokenrouter: a small and a large language model that answer as one",
+        "",
+        "usage: ./tokenrouter COMMAND [ARGUMENTS]   (COMMAND --help shows one command)",
+        "",
+    ]
     lines += [f"  {verb.name:<9} {verb.about}" for verb in verbs]
-    lines += ["", "environment: TOKENROUTER_HOME (~/.cache/tokenrouter): libtorch, models, logs",
-              "             TOKENROUTER_JOBS (all cores): parallel build and test jobs"]
+    lines += [
+        "",
+        "environment: TOKENROUTER_HOME (~/.cache/tokenrouter): libtorch, models, logs",
+        "             TOKENROUTER_JOBS (all cores): parallel build and test jobs",
+    ]
     return "\n".join(lines)
 
 
@@ -115,7 +124,9 @@ def _find_flag(verb: Verb, name: str) -> Flag:
             return flag
     if not verb.flags:
         raise UsageError(f"{verb.name} takes no flags, got {name}")
-    raise UsageError(f"unknown flag {name} of {verb.name}; {nearest(name, [flag.name for flag in verb.flags])}")
+    raise UsageError(
+        f"unknown flag {name} of {verb.name}; {nearest(name, [flag.name for flag in verb.flags])}"
+    )
 
 
 def _value_of(flag: Flag, equals: str, value: str, rest: list[str]) -> str:

@@ -12,12 +12,21 @@ KEPT_LINES = 60  # of a failed command's output
 
 
 def run(argv: list[str], what: str, on_line=None, env=None, cwd=None) -> None:
-    """Runs argv; raises Failure with its last lines when it fails. on_line(line) sees each line as it comes."""
+    """Runs argv; raises Failure with its last lines when it fails. on_line(line) sees each line as
+    it comes.
+    """
     kept: deque[str] = deque(maxlen=KEPT_LINES)
     try:
         process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", env=env, cwd=cwd)
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=env,
+            cwd=cwd,
+        )
     except OSError as error:
         raise Failure(f"{what}: {argv[0]} does not start: {error.strerror}") from error
     with process:
@@ -26,13 +35,17 @@ def run(argv: list[str], what: str, on_line=None, env=None, cwd=None) -> None:
             if on_line:
                 on_line(line.rstrip("\n"))
     if process.returncode != 0:
-        raise Failure(f"{what} failed ({describe_exit(process.returncode)}):\n{''.join(kept).rstrip()}")
+        raise Failure(
+            f"{what} failed ({describe_exit(process.returncode)}):\n{''.join(kept).rstrip()}"
+        )
 
 
 def output_of(argv: list[str]) -> str | None:
     """The standard output, or None when the program is missing or fails."""
     try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
     except OSError:
         return None
     return done.stdout if done.returncode == 0 else None

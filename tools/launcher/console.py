@@ -1,7 +1,8 @@
 """What the person sees: stage headings with elapsed time, one progress line, questions, colours.
 
-On a terminal the progress line is rewritten in place; elsewhere (a log, CI) a line is printed at most every
-QUIET_INTERVAL_S seconds, so that a long download or build is visible and does not flood the log.
+On a terminal the progress line is rewritten in place; elsewhere (a log, CI) a line is printed at
+most every QUIET_INTERVAL_S seconds, so that a long download or build is visible and does not flood
+the log.
 """
 
 import contextlib
@@ -52,7 +53,9 @@ class Console:
 
     @contextlib.contextmanager
     def ticking(self, text):
-        """While the block runs, shows text() as the progress, TICK_S apart. The block itself prints nothing."""
+        """While the block runs, shows text() as the progress, TICK_S apart. The block itself prints
+        nothing.
+        """
         done = threading.Event()
 
         def tick():
@@ -76,7 +79,9 @@ class Console:
         return f"\x1b[{colour}m{text}\x1b[0m" if self.colours else text
 
     def confirm(self, question: str, yes: bool) -> None:
-        """Returns when the person agrees; raises Failure otherwise. Without a terminal only --yes agrees."""
+        """Returns when the person agrees; raises Failure otherwise. Without a terminal only --yes
+        agrees.
+        """
         if yes:
             return
         if not sys.stdin.isatty():

@@ -12,8 +12,10 @@ LOCK_WAIT_S = 300  # apt may be held by an unattended upgrade
 def missing_packages(packages) -> list[str]:
     """Those of `packages` that are not installed, in the given order."""
     if shutil.which("dpkg-query") is None:
-        raise Failure("dpkg-query is missing: the launcher installs on Debian 12; elsewhere install by hand "
-                      f"what tools/versions.lock lists: {' '.join(packages)}")
+        raise Failure(
+            "dpkg-query is missing: the launcher installs on Debian 12; elsewhere install by hand "
+            f"what tools/versions.lock lists: {' '.join(packages)}"
+        )
     listing = output_of(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n"]) or ""
     installed = {line.split()[0] for line in listing.splitlines() if line.endswith(" installed")}
     return [package for package in packages if package not in installed]

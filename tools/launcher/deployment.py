@@ -1,4 +1,4 @@
-"""The launcher's side of a running deployment: starts the supervisor, follows its state, stops it."""
+"""The launcher's side of a running deployment: start the supervisor, follow its state, stop it."""
 
 import os
 import signal
@@ -47,7 +47,9 @@ class Deployment:
             time.sleep(POLL_S)
 
     def wait_until_it_ends(self) -> None:
-        """Returns when the deployment was stopped from elsewhere; raises Failure when a process died."""
+        """Returns when the deployment was stopped from elsewhere; raises Failure when a process
+        died.
+        """
         code = self._supervisor.wait()
         state = read_state(self._run) or RunState()
         if state.phase != "stopped":
@@ -63,7 +65,9 @@ class Deployment:
 
 
 def start(run: Path, plan: Plan, detached: bool) -> Deployment:
-    """REQUIRES: no supervisor of this run folder is alive (the supervisor's own lock settles a race)."""
+    """REQUIRES: no supervisor of this run folder is alive (the supervisor's own lock settles a
+    race).
+    """
     write_plan(run, plan)
     for name in PROCESSES:
         log = log_path(run, name)
@@ -75,18 +79,25 @@ def start(run: Path, plan: Plan, detached: bool) -> Deployment:
         supervisor = subprocess.Popen(
             [sys.executable, str(program), str(run), "detached" if detached else "attached"],
             stdin=subprocess.DEVNULL if detached else subprocess.PIPE,
-            stdout=log, stderr=log, start_new_session=True)
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     return Deployment(run, supervisor)
 
 
 def failure_text(run: Path, state: RunState, code: int) -> str:
     """Who ended, why, and its last log lines."""
     if not state.failed_process:
-        return (f"the supervisor ended with {describe_exit(code)}; its log is {run / 'supervisor.log'}:\n"
-                f"{last_lines(run / 'supervisor.log')}")
+        return (
+            f"the supervisor ended with {describe_exit(code)}.\n"
+            f"Last lines of {run / 'supervisor.log'}:\n{last_lines(run / 'supervisor.log')}"
+        )
     log = log_path(run, state.failed_process)
-    return (f"{state.message}; the other processes were stopped.\n"
-            f"Last lines of {log}:\n{last_lines(log)}")
+    return (
+        f"{state.message}; the other processes were stopped.\n"
+        f"Last lines of {log}:\n{last_lines(log)}"
+    )
 
 
 def last_lines(path: Path, count: int = LOG_LINES_SHOWN) -> str:
@@ -98,7 +109,9 @@ def last_lines(path: Path, count: int = LOG_LINES_SHOWN) -> str:
 
 
 def stop_running(run: Path) -> bool:
-    """Stops what runs from this checkout, also what a killed supervisor left. False when nothing ran."""
+    """Stops what runs from this checkout, also what a killed supervisor left. False when nothing
+    ran.
+    """
     state = read_state(run)
     if state is None:
         return False

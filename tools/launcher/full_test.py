@@ -20,7 +20,9 @@ def full_stages(places: Places, console: Console) -> list:
 
 
 def changed_sources(places: Places) -> list[Path]:
-    """Sources of every folder touched since main, committed or not; all folders when there is no origin/main."""
+    """Sources of every folder touched since main, committed or not; all folders when there is no
+    origin/main.
+    """
     git = ["git", "-C", str(places.checkout)]
     base = (output_of([*git, "merge-base", "HEAD", "origin/main"]) or "").strip()
     changed = output_of([*git, "diff", "--name-only", base or "HEAD"]) or ""
@@ -33,8 +35,16 @@ def _tidy(places: Places, console: Console) -> None:
     sources = changed_sources(places)
     for number, source in enumerate(sources, 1):
         console.progress(f"clang-tidy {number}/{len(sources)}: {source}")
-        run(["clang-tidy", "--quiet", "-p", str(places.build("clang")), str(places.checkout / source)],
-            f"clang-tidy {source}")
+        run(
+            [
+                "clang-tidy",
+                "--quiet",
+                "-p",
+                str(places.build("clang")),
+                str(places.checkout / source),
+            ],
+            f"clang-tidy {source}",
+        )
     console.say(f"clang-tidy: {len(sources)} files")
 
 
@@ -46,6 +56,15 @@ def _fuzz(places: Places, console: Console) -> None:
         corpus.mkdir(parents=True, exist_ok=True)
         seeds = places.checkout / "tests" / "fuzz" / "corpus" / program.name.removesuffix("_fuzz")
         console.progress(f"{program.name}: {FUZZ_SECONDS} s")
-        run([str(program), f"-max_total_time={FUZZ_SECONDS}", f"-rss_limit_mb={FUZZ_MEMORY_MB}", str(corpus),
-             *([str(seeds)] if seeds.is_dir() else [])], program.name, cwd=corpus.parent)
+        run(
+            [
+                str(program),
+                f"-max_total_time={FUZZ_SECONDS}",
+                f"-rss_limit_mb={FUZZ_MEMORY_MB}",
+                str(corpus),
+                *([str(seeds)] if seeds.is_dir() else []),
+            ],
+            program.name,
+            cwd=corpus.parent,
+        )
     console.say(f"fuzzers: {', '.join(program.name for program in programs)}")

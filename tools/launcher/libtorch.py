@@ -1,4 +1,6 @@
-"""Unpacks libtorch and the CUDA runtime it is linked with from wheels into TOKENROUTER_HOME/libtorch-VERSION."""
+"""Unpacks libtorch and the CUDA runtime it is linked with from wheels into
+TOKENROUTER_HOME/libtorch-VERSION.
+"""
 
 import os
 import shutil
@@ -28,7 +30,9 @@ def install_libtorch(places: Places, versions: Versions, console: Console) -> No
         for wheel in versions.libtorch_wheels:
             with console.ticking(lambda: _fetching(downloads, versions)):
                 path = download_wheel(wheel, downloads)
-            console.progress(f"libtorch: unpacking {wheel.package}, {format_bytes(path.stat().st_size)}")
+            console.progress(
+                f"libtorch: unpacking {wheel.package}, {format_bytes(path.stat().st_size)}"
+            )
             unpack_folders(path, versions.libtorch_folders, staging)
         if target.exists():
             shutil.rmtree(target)  # without libtorch_cpu.so: left by hand or by an older launcher

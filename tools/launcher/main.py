@@ -14,8 +14,17 @@ import verb_up
 from command_line import HELP_WORDS, find_verb, parse, program_help, verb_help
 from failure import Failure, UsageError
 
-VERBS = (verb_up.VERB, verb_down.VERB, verb_status.VERB, verb_chat.VERB, verb_logs.VERB, verb_setup.VERB,
-         verb_models.VERB, verb_test.VERB, verb_bench.VERB)
+VERBS = (
+    verb_up.VERB,
+    verb_down.VERB,
+    verb_status.VERB,
+    verb_chat.VERB,
+    verb_logs.VERB,
+    verb_setup.VERB,
+    verb_models.VERB,
+    verb_test.VERB,
+    verb_bench.VERB,
+)
 EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 

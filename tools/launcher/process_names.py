@@ -1,4 +1,9 @@
-"""The four processes, in the order they are started and shown, and in the order they are stopped."""
+"""The four processes, in the order they are started, and in the order they are stopped."""
 
 PROCESSES = ("scheduler", "small_worker", "large_worker", "gateway")
-STOP_ORDER = ("gateway", "small_worker", "large_worker", "scheduler")  # clients first, then those that serve them
+STOP_ORDER = (
+    "gateway",
+    "small_worker",
+    "large_worker",
+    "scheduler",
+)  # clients first, then those that serve them

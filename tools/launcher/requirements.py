@@ -1,4 +1,6 @@
-"""What must be on the machine before a build, a start or a test; what is missing is said, asked for, installed."""
+"""What must be on the machine before a build, a start or a test; what is missing is said, asked
+for, installed.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +17,9 @@ from versions import Versions
 
 @dataclass(frozen=True)
 class Missing:
-    """One thing to install: what the person reads, and what does it. Order matters: pip comes with Debian's."""
+    """One thing to install: what the person reads, and what does it. Order matters: pip comes with
+    Debian's.
+    """
 
     text: str
     install: Callable[[], None]
@@ -36,28 +40,49 @@ FOR_TEST = FOR_SETUP
 FOR_FULL_TEST = Needs(models=("small", "large", "smollm2"), kubernetes=True, full=True)
 
 
-def find_missing(places: Places, versions: Versions, console: Console, needs: Needs) -> list[Missing]:
-    wanted = [*versions.debian_build, *versions.debian_tools, *(versions.debian_full if needs.full else ())]
+def find_missing(
+    places: Places, versions: Versions, console: Console, needs: Needs
+) -> list[Missing]:
+    wanted = [
+        *versions.debian_build,
+        *versions.debian_tools,
+        *(versions.debian_full if needs.full else ()),
+    ]
     packages = missing_packages(wanted) + missing_rust_packages(versions, missing_packages)
     missing = []
     if packages:
-        missing.append(Missing(f"Debian packages: {' '.join(packages)}",
-                               lambda: install_packages(packages, console)))
+        missing.append(
+            Missing(
+                f"Debian packages: {' '.join(packages)}",
+                lambda: install_packages(packages, console),
+            )
+        )
     if not libtorch.libtorch_is_present(places, versions):
         size = format_bytes(libtorch.download_size(versions))
-        missing.append(Missing(f"libtorch {versions.libtorch_version} ({size} to fetch, about twice that unpacked)",
-                               lambda: libtorch.install_libtorch(places, versions, console)))
+        missing.append(
+            Missing(
+                f"libtorch {versions.libtorch_version} ({size} to fetch)",
+                lambda: libtorch.install_libtorch(places, versions, console),
+            )
+        )
     if needs.kubernetes and not kubernetes_tools.kubernetes_tools_are_present(places, versions):
         size = format_bytes(versions.kubectl.bytes + versions.schemas.bytes)
-        missing.append(Missing(f"kubectl and the schemas of Kubernetes {versions.schema_version} ({size} to fetch)",
-                               lambda: kubernetes_tools.install_kubernetes_tools(places, versions, console)))
-    missing += [_missing_model(places, versions, console, name) for name in needs.models
-                if not model_files.is_present(places, versions.models[name])]
+        missing.append(
+            Missing(
+                f"kubectl and schemas of Kubernetes {versions.schema_version} ({size} to fetch)",
+                lambda: kubernetes_tools.install_kubernetes_tools(places, versions, console),
+            )
+        )
+    missing += [
+        _missing_model(places, versions, console, name)
+        for name in needs.models
+        if not model_files.is_present(places, versions.models[name])
+    ]
     return missing
 
 
 def bring(places: Places, versions: Versions, console: Console, needs: Needs, yes: bool) -> None:
-    """Installs what is missing, nothing twice. Raises Failure when something is and nobody agreed."""
+    """Installs what is missing, nothing twice. Raises Failure when nobody agreed."""
     missing = find_missing(places, versions, console, needs)
     if not missing:
         return
@@ -73,5 +98,7 @@ def bring(places: Places, versions: Versions, console: Console, needs: Needs, ye
 
 def _missing_model(places: Places, versions: Versions, console: Console, name: str) -> Missing:
     model = versions.models[name]
-    return Missing(f"model {model.file} ({format_bytes(model.bytes)}, {model.licence})",
-                   lambda: model_files.pull(places, model, console))
+    return Missing(
+        f"model {model.file} ({format_bytes(model.bytes)}, {model.licence})",
+        lambda: model_files.pull(places, model, console),
+    )

@@ -20,13 +20,19 @@ class Answer:
     finish_reason: str = ""
 
 
-def stream_answer(plan: Plan, prompt: str, max_tokens: int, authors: bool, console: Console) -> Answer:
+def stream_answer(
+    plan: Plan, prompt: str, max_tokens: int, authors: bool, console: Console
+) -> Answer:
     """Writes the answer as it comes; with `authors` each token is marked by its author."""
     request = {
-        "model": plan.model_name, "stream": True, "stream_options": {"include_usage": True},
-        "max_tokens": max_tokens, "temperature": 0,
+        "model": plan.model_name,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "max_tokens": max_tokens,
+        "temperature": 0,
         "messages": [{"role": "user", "content": prompt}],
-        "routing": ROUTING, "return_routing": True,
+        "routing": ROUTING,
+        "return_routing": True,
     }
     answer = Answer()
     for event in _events(plan, request):
@@ -38,7 +44,15 @@ def stream_answer(plan: Plan, prompt: str, max_tokens: int, authors: bool, conso
 def legend(console: Console) -> str:
     if not console.colours:
         return "tokens of the large model stand between « and »"
-    return f"{console.paint('small model', SMALL_COLOUR)} {console.paint('large model', LARGE_COLOUR)}"
+    return (
+        f"{console.paint('small model', SMALL_COLOUR)} {console.paint('large model', LARGE_COLOUR)}"
+    )
+
+
+def authors_line(answer: Answer) -> str:
+    return (
+        f"{answer.small_tokens} tokens by the small model, {answer.large_tokens} by the large one"
+    )
 
 
 def mark(text: str, author: str, console: Console) -> str:
@@ -54,7 +68,9 @@ def _take_event(event: dict, answer: Answer, authors: bool, console: Console) ->
         tokens = (choice.get("routing") or {}).get("tokens", [])
         content = (choice.get("delta") or {}).get("content") or ""
         if authors and tokens:
-            console.write("".join(mark(token["text"], token["author"], console) for token in tokens))
+            console.write(
+                "".join(mark(token["text"], token["author"], console) for token in tokens)
+            )
         elif content:
             console.write(content)
         answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
@@ -69,18 +85,26 @@ def _events(plan: Plan, request: dict):
     try:
         connection.connect()
         connection.sock.settimeout(TOKEN_TIMEOUT_S)
-        connection.request("POST", "/v1/chat/completions", json.dumps(request),
-                           {"Content-Type": "application/json", "Accept": "text/event-stream"})
+        connection.request(
+            "POST",
+            "/v1/chat/completions",
+            json.dumps(request),
+            {"Content-Type": "application/json", "Accept": "text/event-stream"},
+        )
         response = connection.getresponse()
         if response.status != 200:
-            raise Failure(f"the gateway answered {response.status}: {_error_message(response.read())}")
+            raise Failure(
+                f"the gateway answered {response.status}: {_error_message(response.read())}"
+            )
         for line in response:
             data = line.decode().strip()
             if data.startswith("data:") and data != "data: [DONE]":
                 yield json.loads(data.removeprefix("data:"))
     except (OSError, http.client.HTTPException) as error:
-        raise Failure(f"the gateway on port {port} does not answer ({error}); is it running? "
-                      "./tokenrouter status") from error
+        raise Failure(
+            f"the gateway on port {port} does not answer ({error}); is it running? "
+            "./tokenrouter status"
+        ) from error
     finally:
         connection.close()
 

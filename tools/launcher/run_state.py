@@ -1,7 +1,8 @@
-"""state.json in the run folder: what the supervisor last knew. Written by it alone, read by every verb.
+"""state.json in the run folder: what the supervisor last knew. Written by it alone, read by every
+verb.
 
-Phases: starting -> ready -> stopping -> stopped, and failed from any of the first two. A process is identified by
-its id and its start time, so a recycled id is never mistaken for one of ours.
+Phases: starting -> ready -> stopping -> stopped, and failed from any of the first two. A process is
+identified by its id and its start time, so a recycled id is never mistaken for one of ours.
 """
 
 import json

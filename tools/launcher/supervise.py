@@ -2,9 +2,10 @@
 
 usage: supervise.py RUN_FOLDER {attached|detached}
 
-It is the leader of one session that holds all processes: the kernel's autogroup scheduling then weighs them
-against each other and not as separate logins. Attached, it stops when its standard input closes, so nothing
-outlives a launcher that was killed. Children die with it (parent death signal).
+It is the leader of one session that holds all processes: the kernel's autogroup scheduling then
+weighs them against each other and not as separate logins. Attached, it stops when its standard
+input closes, so nothing outlives a launcher that was killed. Children die with it (parent death
+signal).
 """
 
 import ctypes
@@ -41,7 +42,9 @@ class Supervisor:
         self._plan = plan
         self._inputs = [sys.stdin.fileno()] if attached else []
         self._children: dict[str, subprocess.Popen] = {}
-        self._state = RunState(supervisor_pid=os.getpid(), supervisor_started=start_time(os.getpid()))
+        self._state = RunState(
+            supervisor_pid=os.getpid(), supervisor_started=start_time(os.getpid())
+        )
         self._began = time.monotonic()
         self._stop = False
 
@@ -70,14 +73,23 @@ class Supervisor:
         for process in self._plan:
             with open(log_path(self._run, process.name), "wb") as log:
                 try:
-                    child = subprocess.Popen(process.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                             preexec_fn=die_with_parent)
+                    child = subprocess.Popen(
+                        process.argv,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        preexec_fn=die_with_parent,
+                    )
                 except OSError as error:
-                    self._fail(process.name, f"{process.name} does not start: {process.argv[0]}: {error.strerror}")
+                    self._fail(
+                        process.name,
+                        f"{process.name} does not start: {process.argv[0]}: {error.strerror}",
+                    )
                     return
             self._children[process.name] = child
             self._state.processes[process.name] = ProcessState(
-                pid=child.pid, started=start_time(child.pid), admin=process.admin)
+                pid=child.pid, started=start_time(child.pid), admin=process.admin
+            )
             write_state(self._run, self._state)
 
     def _look_at_children(self) -> None:
@@ -97,7 +109,9 @@ class Supervisor:
                 process.state, process.detail = admin_port.readiness(process.admin)
                 if process.state == "ready":
                     process.ready_after_s = round(elapsed, 1)
-        waiting = [name for name, process in self._state.processes.items() if process.state != "ready"]
+        waiting = [
+            name for name, process in self._state.processes.items() if process.state != "ready"
+        ]
         if not waiting and not self._state.failed_process:
             self._state.phase = "ready"
         elif elapsed > READY_LIMIT_S:

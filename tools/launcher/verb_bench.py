@@ -35,6 +35,14 @@ def known_benches(places: Places) -> list[str]:
     return sorted(set(re.findall(r"\b(\w+)_bench\b", text)))
 
 
-VERB = Verb(name="bench", about="run a benchmark", run=run, words="NAME", most_words=1,
-            flags=(Flag("--json", "write the rows there too", value="FILE"),
-                   Flag("--yes", "agree to installing what is missing")))
+VERB = Verb(
+    name="bench",
+    about="run a benchmark",
+    run=run,
+    words="NAME",
+    most_words=1,
+    flags=(
+        Flag("--json", "write the rows there too", value="FILE"),
+        Flag("--yes", "agree to installing what is missing"),
+    ),
+)

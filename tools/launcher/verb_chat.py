@@ -5,7 +5,7 @@ from console import Console
 from failure import UsageError
 from places import find_places
 from process_plan import read_plan
-from routed_answer import legend, stream_answer
+from routed_answer import authors_line, legend, stream_answer
 
 DEFAULT_TOKENS = 512
 MOST_TOKENS = 32768
@@ -21,15 +21,22 @@ def run(arguments: Arguments) -> int:
     authors = arguments.has("--authors")
     if authors:
         console.say(f"({legend(console)})")
-    answer = stream_answer(read_plan(find_places().run), arguments.words[0], int(text), authors, console)
+    answer = stream_answer(
+        read_plan(find_places().run), arguments.words[0], int(text), authors, console
+    )
     if authors:
-        console.say(f"{answer.small_tokens} tokens by the small model, {answer.large_tokens} by the large one")
+        console.say(authors_line(answer))
     return 0
 
 
 VERB = Verb(
-    name="chat", about="ask the running deployment one question and stream the answer", run=run,
-    words='"TEXT"', most_words=1,
-    flags=(Flag("--authors", "mark each token by the model that wrote it"),
-           Flag("--max-tokens", f"length limit of the answer ({DEFAULT_TOKENS})", value="N")),
+    name="chat",
+    about="ask the running deployment one question and stream the answer",
+    run=run,
+    words='"TEXT"',
+    most_words=1,
+    flags=(
+        Flag("--authors", "mark each token by the model that wrote it"),
+        Flag("--max-tokens", f"length limit of the answer ({DEFAULT_TOKENS})", value="N"),
+    ),
 )

@@ -9,7 +9,9 @@ from places import find_places
 def run(_: Arguments) -> int:
     console = Console()
     console.progress("stopping: gateway, workers, scheduler")
-    console.say("stopped" if stop_running(find_places().run) else "nothing was running from this checkout")
+    console.say(
+        "stopped" if stop_running(find_places().run) else "nothing was running from this checkout"
+    )
     return 0
 
 

@@ -51,6 +51,11 @@ def _follow(logs: dict[str, Path], read: dict[str, int]) -> None:
         time.sleep(POLL_S)
 
 
-VERB = Verb(name="logs", about="show the log of one process, or of all", run=run,
-            words=f"[{'|'.join(PROCESSES)}]", most_words=1,
-            flags=(Flag("-f", "follow until Ctrl-C"),))
+VERB = Verb(
+    name="logs",
+    about="show the log of one process, or of all",
+    run=run,
+    words=f"[{'|'.join(PROCESSES)}]",
+    most_words=1,
+    flags=(Flag("-f", "follow until Ctrl-C"),),
+)

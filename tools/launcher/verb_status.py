@@ -18,7 +18,9 @@ def run(_: Arguments) -> int:
     if state is None or not supervisor_is_alive(state):
         console.say("not running (from this checkout)")
         if state is not None and state.message:
-            console.say(f"last time: {state.message}; ./tokenrouter logs {state.failed_process}".rstrip())
+            console.say(
+                f"last time: {state.message}; ./tokenrouter logs {state.failed_process}".rstrip()
+            )
         return EXIT_NOT_RUNNING
     console.say(f"{'process':<14} {'pid':>8}  {'admin':>5}  state")
     states = [_show(name, process, console) for name, process in state.processes.items()]
@@ -34,5 +36,9 @@ def _show(name: str, process: ProcessState, console: Console) -> str:
     return found
 
 
-VERB = Verb(name="status", about="show the processes and whether they are ready", run=run,
-            details="Exit code 0: all ready; 1: running but not all ready; 3: not running.")
+VERB = Verb(
+    name="status",
+    about="show the processes and whether they are ready",
+    run=run,
+    details="Exit code 0: all ready; 1: running but not all ready; 3: not running.",
+)

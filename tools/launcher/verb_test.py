@@ -1,4 +1,4 @@
-"""test: installs, builds and tests everything, in stages; the first stage that fails ends the run."""
+"""test: install, build and test everything in stages; the first that fails ends the run."""
 
 import re
 import subprocess
@@ -22,7 +22,10 @@ def run(arguments: Arguments) -> int:
     places = find_places()
     closing: dict[str, str] = {}
     stages = [
-        ("installing what is missing", lambda: _install(places, console, arguments.has("--yes"), full)),
+        (
+            "installing what is missing",
+            lambda: _install(places, console, arguments.has("--yes"), full),
+        ),
         *_preset_stages(places, console, closing),
         *(full_stages(places, console) if full else ()),
     ]
@@ -33,7 +36,9 @@ def run(arguments: Arguments) -> int:
         try:
             stage()
         except Failure as failure:
-            raise Failure(f"stage '{title}' failed after {format_seconds(console.elapsed())}: {failure}") from failure
+            raise Failure(
+                f"stage '{title}' failed after {format_seconds(console.elapsed())}: {failure}"
+            ) from failure
         times.append((title, console.elapsed() - began))
     console.stage("all stages passed")
     for title, seconds in times:
@@ -51,8 +56,14 @@ def _preset_stages(places: Places, console: Console, closing: dict[str, str]) ->
     def test_stage(preset, *flags):
         return (f"testing {preset}", lambda: _ctest(places, preset, list(flags), closing))
 
-    return [build_stage("release"), test_stage("release"), build_stage("asan"), test_stage("asan"),
-            build_stage("tsan"), test_stage("tsan", "-L", "^tsan$")]
+    return [
+        build_stage("release"),
+        test_stage("release"),
+        build_stage("asan"),
+        test_stage("asan"),
+        build_stage("tsan"),
+        test_stage("tsan", "-L", "^tsan$"),
+    ]
 
 
 def _install(places: Places, console: Console, yes: bool, full: bool) -> None:
@@ -60,10 +71,24 @@ def _install(places: Places, console: Console, yes: bool, full: bool) -> None:
 
 
 def _ctest(places: Places, preset: str, flags: list[str], closing: dict[str, str]) -> None:
-    command = ["ctest", "--test-dir", str(places.build(preset)), "--output-on-failure", "--no-tests=error",
-               "-j", str(cores()), *flags]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT, text=True, errors="replace")
+    command = [
+        "ctest",
+        "--test-dir",
+        str(places.build(preset)),
+        "--output-on-failure",
+        "--no-tests=error",
+        "-j",
+        str(cores()),
+        *flags,
+    ]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
     with process:
         for line in process.stdout:
             print(line, end="", flush=True)
@@ -75,15 +100,20 @@ def _ctest(places: Places, preset: str, flags: list[str], closing: dict[str, str
 
 def _wants_full(arguments: Arguments) -> bool:
     if arguments.words and arguments.words[0] != "full":
-        raise UsageError(f"unknown test set {arguments.words[0]}; {nearest(arguments.words[0], ['full'])}")
+        raise UsageError(
+            f"unknown test set {arguments.words[0]}; {nearest(arguments.words[0], ['full'])}"
+        )
     return bool(arguments.words)
 
 
 VERB = Verb(
-    name="test", about="install, build and run every test (what CI runs)", run=run,
-    words="[full]", most_words=1,
+    name="test",
+    about="install, build and run every test (what CI runs)",
+    run=run,
+    words="[full]",
+    most_words=1,
     flags=(Flag("--yes", "agree to installing what is missing"),),
-    details="Stages: release (all tests), asan (address and undefined behaviour, without torch), tsan (labelled\n"
-            "tests). full adds: a clang build with thread-safety analysis, clang-tidy on changed folders, and\n"
-            "each fuzzer for a minute.",
+    details="Stages: release (all tests), asan (address and undefined behaviour, no torch),\n"
+    "tsan (labelled tests). full adds: a clang build with thread-safety analysis, clang-tidy on\n"
+    "changed folders, and each fuzzer for a minute.",
 )

@@ -11,9 +11,18 @@ from failure import Failure, UsageError
 from launch_settings import LaunchSettings, absolute, read_config
 from places import Places, find_places
 from process_names import PROCESSES
-from process_plan import EngineChoice, Plan, check_ports_are_free, make_plan, models_needed, read_plan
+from process_plan import (
+    EngineChoice,
+    Plan,
+    check_ports_are_free,
+    make_plan,
+    models_needed,
+    read_plan,
+    tiny_tokenizer_path,
+)
 from requirements import Needs, bring
 from run_state import read_state, supervisor_is_alive
+from tiny_tokenizer import write_tokenizer
 from versions import Versions, read_versions
 
 FIRST_PROMPT = "Write a Python function that checks whether a string is a palindrome."
@@ -32,6 +41,8 @@ def run(arguments: Arguments) -> int:
         return 0
     prepare(plan, places, versions, console, arguments.has("--yes"))
     check_ports_are_free(plan)
+    if arguments.value("--timed") is not None:
+        write_tokenizer(tiny_tokenizer_path(places))
     console.stage("Starting scheduler, small_worker, large_worker and gateway")
     running = deployment.start(places.run, plan, detached=arguments.has("--detach"))
     try:
@@ -59,7 +70,9 @@ def run(arguments: Arguments) -> int:
 def plan_of(arguments: Arguments, places: Places, versions: Versions) -> Plan:
     config = arguments.value("--config") or os.environ.get("TOKENROUTER_CONFIG")
     settings = LaunchSettings(read_config(config), dict(os.environ))
-    engine = EngineChoice(timed=arguments.value("--timed"), threads=_whole_number(arguments, "--threads", 1, 1024))
+    engine = EngineChoice(
+        timed=arguments.value("--timed"), threads=_whole_number(arguments, "--threads", 1, 1024)
+    )
     offset = _whole_number(arguments, "--port-offset", 0, LARGEST_OFFSET) or 0
     return make_plan(places, versions, settings, engine, offset, absolute(config))
 
@@ -89,7 +102,7 @@ def show_first_answer(plan: Plan, console: Console, timed: bool) -> None:
         console.say("The timed engine invents tokens: only their times and authors mean something.")
     console.say(f"> {FIRST_PROMPT}")
     answer = routed_answer.stream_answer(plan, FIRST_PROMPT, FIRST_ANSWER_TOKENS, True, console)
-    console.say(f"{answer.small_tokens} tokens by the small model, {answer.large_tokens} by the large one\n")
+    console.say(routed_answer.authors_line(answer) + "\n")
 
 
 def _whole_number(arguments: Arguments, flag: str, smallest: int, largest: int) -> int | None:

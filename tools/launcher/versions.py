@@ -49,7 +49,12 @@ class Versions:
 def read_versions(path: Path) -> Versions:
     with open(path, "rb") as file:
         lock = tomllib.load(file)
-    debian, rust, torch, kubernetes = lock["debian"], lock["rust"], lock["libtorch"], lock["kubernetes"]
+    debian, rust, torch, kubernetes = (
+        lock["debian"],
+        lock["rust"],
+        lock["libtorch"],
+        lock["kubernetes"],
+    )
     major, minor = rust["minimum"].split(".")
     return Versions(
         debian_build=tuple(debian["build"]),

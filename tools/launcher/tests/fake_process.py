@@ -1,6 +1,8 @@
-"""Stands in for one of the four binaries: takes their flags, serves /readyz on its admin port, can misbehave.
+"""Stands in for one of the four binaries: takes their flags, serves /readyz on its admin port, can
+misbehave.
 
-usage: fake_process.py --admin=HOST:PORT [--ready_after=S] [--exit_after=S --exit_code=N] [--ignore_sigterm=1]
+usage: fake_process.py --admin=HOST:PORT [--ready_after=S] [--exit_after=S --exit_code=N]
+       [--ignore_sigterm=1]
 """
 
 import http.server
@@ -40,8 +42,10 @@ def main() -> None:
     print(f"fake process says hello, session {os.getsid(0)}", flush=True)
     if "exit_after" in given:
         code = int(given["exit_code"])
-        threading.Timer(float(given["exit_after"]), lambda: (print("the disk is on fire", flush=True),
-                                                             os._exit(code))).start()
+        threading.Timer(
+            float(given["exit_after"]),
+            lambda: (print("the disk is on fire", flush=True), os._exit(code)),
+        ).start()
     Handler.ready_at = time.monotonic() + float(given.get("ready_after", 0))
     host, _, port = given["admin"].partition(":")
     http.server.HTTPServer((host, int(port)), Handler).serve_forever()

@@ -6,14 +6,26 @@ import main
 from command_line import Arguments, Flag, Verb, find_verb, parse, usage, verb_help
 from failure import UsageError
 
-VERB = Verb(name="up", about="starts", run=lambda _: 0, words="[WORD]", most_words=1,
-            flags=(Flag("--yes", "agree"), Flag("--json", "write", value="FILE"),
-                   Flag("--mode", "how", value="MODE", choices=("fast", "slow")), Flag("-f", "follow")))
+VERB = Verb(
+    name="up",
+    about="starts",
+    run=lambda _: 0,
+    words="[WORD]",
+    most_words=1,
+    flags=(
+        Flag("--yes", "agree"),
+        Flag("--json", "write", value="FILE"),
+        Flag("--mode", "how", value="MODE", choices=("fast", "slow")),
+        Flag("-f", "follow"),
+    ),
+)
 
 
 class CommandLineTest(unittest.TestCase):
     def test_takes_values_with_and_without_equals(self):
-        self.assertEqual(parse(VERB, ["--json=a", "word"]), Arguments(["word"], {"--json": "a"}, set()))
+        self.assertEqual(
+            parse(VERB, ["--json=a", "word"]), Arguments(["word"], {"--json": "a"}, set())
+        )
         self.assertEqual(parse(VERB, ["--json", "a", "-f"]), Arguments([], {"--json": "a"}, {"-f"}))
 
     def test_takes_words_that_look_like_flags_after_two_dashes(self):
@@ -72,9 +84,17 @@ class MainTest(unittest.TestCase):
             self.assertIn(f"./tokenrouter {verb.name}", out)
 
     def test_bad_values_are_usage_errors(self):
-        for argv in (["up", "--port-offset=-1"], ["up", "--port-offset=99999"], ["up", "--config=/no/such"],
-                     ["chat"], ["chat", "x", "--max-tokens=0"], ["logs", "gatewya"], ["models", "pull", "smal"],
-                     ["test", "ful"], ["bench", "no_such"]):
+        for argv in (
+            ["up", "--port-offset=-1"],
+            ["up", "--port-offset=99999"],
+            ["up", "--config=/no/such"],
+            ["chat"],
+            ["chat", "x", "--max-tokens=0"],
+            ["logs", "gatewya"],
+            ["models", "pull", "smal"],
+            ["test", "ful"],
+            ["bench", "no_such"],
+        ):
             self.assertEqual(self.call(*argv)[0], 2, argv)
 
 

@@ -22,9 +22,17 @@ CONTENT = bytes(range(256)) * 4096  # 1 MiB
 
 def model(content=CONTENT, hub_name="Owner/Model", parts=3) -> ModelFile:
     return ModelFile(
-        name="tiny", file="tiny.gguf", bytes=len(content), sha256=hashlib.sha256(content).hexdigest(),
-        licence="MIT", hub=hub_name,
-        parts=tuple(MirrorPart(Wheel(f"tiny-part{n}", "1.0"), f"data/part{n:02}.bin") for n in range(1, parts + 1)))
+        name="tiny",
+        file="tiny.gguf",
+        bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        licence="MIT",
+        hub=hub_name,
+        parts=tuple(
+            MirrorPart(Wheel(f"tiny-part{n}", "1.0"), f"data/part{n:02}.bin")
+            for n in range(1, parts + 1)
+        ),
+    )
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
@@ -77,7 +85,7 @@ class ModelFilesTest(unittest.TestCase):
         folder.mkdir(parents=True, exist_ok=True)
         number = int(wheel.package.removeprefix("tiny-part"))
         third = len(CONTENT) // 3
-        piece = CONTENT[(number - 1) * third:number * third if number < 3 else None]
+        piece = CONTENT[(number - 1) * third : number * third if number < 3 else None]
         path = folder / f"tiny_part{number}-1.0-py3-none-any.whl"
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr(f"tiny_part{number}/data/part{number:02}.bin", piece)

@@ -6,7 +6,16 @@ from failure import Failure, UsageError
 from launch_settings import LaunchSettings, read_config
 from places import Places
 from process_names import PROCESSES, STOP_ORDER
-from process_plan import EngineChoice, Plan, make_plan, models_needed, read_plan, split_address, write_plan
+from process_plan import (
+    EngineChoice,
+    Plan,
+    make_plan,
+    models_needed,
+    read_plan,
+    split_address,
+    tiny_tokenizer_path,
+    write_plan,
+)
 from versions import read_versions
 
 LOCK = Path(__file__).resolve().parents[3] / "tools" / "versions.lock"
@@ -28,19 +37,40 @@ class ProcessPlanTest(unittest.TestCase):
     def test_default_command_lines(self):
         made = plan()
         self.assertEqual([process.name for process in made.processes], list(PROCESSES))
-        self.assertEqual(flags(made, "scheduler"), {"listen": "127.0.0.1:8002", "admin": "127.0.0.1:9101"})
-        self.assertEqual(flags(made, "small_worker"), {
-            "admin": "127.0.0.1:9102", "scheduler": "127.0.0.1:8002", "pair": "default", "engine": "torch",
-            "threads": "2", "device_key": "cpu", "model": "/home/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"})
-        self.assertEqual(flags(made, "gateway"), {
-            "http": "127.0.0.1:8000", "grpc": "127.0.0.1:8001", "admin": "127.0.0.1:9100",
-            "scheduler": "127.0.0.1:8002", "pair": "default", "model_name": "tokenrouter",
-            "tokenizer": "/home/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"})
+        self.assertEqual(
+            flags(made, "scheduler"), {"listen": "127.0.0.1:8002", "admin": "127.0.0.1:9101"}
+        )
+        self.assertEqual(
+            flags(made, "small_worker"),
+            {
+                "admin": "127.0.0.1:9102",
+                "scheduler": "127.0.0.1:8002",
+                "pair": "default",
+                "engine": "torch",
+                "threads": "2",
+                "device_key": "cpu",
+                "model": "/home/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+            },
+        )
+        self.assertEqual(
+            flags(made, "gateway"),
+            {
+                "http": "127.0.0.1:8000",
+                "grpc": "127.0.0.1:8001",
+                "admin": "127.0.0.1:9100",
+                "scheduler": "127.0.0.1:8002",
+                "pair": "default",
+                "model_name": "tokenrouter",
+                "tokenizer": "/home/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+            },
+        )
         self.assertEqual(made.processes[0].argv[0], "/checkout/build/release/bin/scheduler")
 
     def test_both_workers_share_one_device_key(self):
         made = plan()
-        self.assertEqual(flags(made, "small_worker")["device_key"], flags(made, "large_worker")["device_key"])
+        self.assertEqual(
+            flags(made, "small_worker")["device_key"], flags(made, "large_worker")["device_key"]
+        )
 
     def test_an_offset_shifts_every_port(self):
         before, after = plan(), plan(offset=100)
@@ -49,7 +79,11 @@ class ProcessPlanTest(unittest.TestCase):
         self.assertEqual(flags(after, "gateway")["scheduler"], "127.0.0.1:8102")
 
     def test_the_environment_beats_the_file_and_the_file_beats_defaults(self):
-        file = {"threads": 3, "large_worker": {"threads": 4}, "scheduler": {"listen": "0.0.0.0:7000"}}
+        file = {
+            "threads": 3,
+            "large_worker": {"threads": 4},
+            "scheduler": {"listen": "0.0.0.0:7000"},
+        }
         made = plan(file=file, config="/c.toml")
         self.assertEqual(flags(made, "small_worker")["threads"], "3")
         self.assertEqual(flags(made, "large_worker")["threads"], "4")
@@ -59,9 +93,19 @@ class ProcessPlanTest(unittest.TestCase):
         self.assertEqual(flags(made, "large_worker")["threads"], "8")
 
     def test_the_timed_engine_gets_its_curve_and_no_device_key(self):
-        worker = flags(plan(engine=EngineChoice(timed="h200")), "large_worker")
+        made = plan(engine=EngineChoice(timed="h200"))
+        worker = flags(made, "large_worker")
         self.assertEqual((worker["engine"], worker["timed_curve"]), ("timed", "h200"))
         self.assertNotIn("device_key", worker)
+        self.assertNotIn("model", worker)
+        self.assertEqual(models_needed(made, PLACES, read_versions(LOCK)), ())
+
+    def test_timed_workers_and_gateway_share_the_tiny_tokenizer(self):
+        made = plan(engine=EngineChoice(timed="h200"))
+        paths = {
+            flags(made, name)["tokenizer"] for name in ("small_worker", "large_worker", "gateway")
+        }
+        self.assertEqual(paths, {str(tiny_tokenizer_path(PLACES))})
 
     def test_models_that_a_config_replaces_are_not_needed(self):
         versions = read_versions(LOCK)
@@ -75,7 +119,9 @@ class ProcessPlanTest(unittest.TestCase):
             self.assertEqual(read_plan(Path(folder)), plan())
 
     def test_without_a_start_there_is_no_plan(self):
-        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(Failure, "./tokenrouter up"):
+        with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(
+            Failure, "./tokenrouter up"
+        ):
             read_plan(Path(folder))
 
     def test_addresses_are_checked(self):
@@ -97,11 +143,16 @@ class ReadConfigTest(unittest.TestCase):
             return read_config(file.name)
 
     def test_reads_common_keys_and_sections(self):
-        self.assertEqual(self.read("pair = 'a'\n[gateway]\nhttp = '127.0.0.1:1'\n"),
-                         {"pair": "a", "gateway": {"http": "127.0.0.1:1"}})
+        self.assertEqual(
+            self.read("pair = 'a'\n[gateway]\nhttp = '127.0.0.1:1'\n"),
+            {"pair": "a", "gateway": {"http": "127.0.0.1:1"}},
+        )
 
     def test_names_what_is_wrong(self):
-        for text, expected in (("[gatewya]\n", r"\[gatewya\] is no process"), ("a = \n", "not TOML")):
+        for text, expected in (
+            ("[gatewya]\n", r"\[gatewya\] is no process"),
+            ("a = \n", "not TOML"),
+        ):
             with self.assertRaisesRegex(UsageError, expected):
                 self.read(text)
         with self.assertRaisesRegex(UsageError, "No such file"):

@@ -61,7 +61,11 @@ class SuperviseTest(unittest.TestCase):
             time.sleep(0.02)
 
     def alive(self, state):
-        return [name for name, process in state.processes.items() if is_alive(process.pid, process.started)]
+        return [
+            name
+            for name, process in state.processes.items()
+            if is_alive(process.pid, process.started)
+        ]
 
     def test_all_become_ready_in_one_session_and_stop_when_told(self):
         running = self.start(fake_plan(large_worker=["--ready_after=0.5"]))
@@ -86,7 +90,9 @@ class SuperviseTest(unittest.TestCase):
         self.assertEqual(self.alive(read_state(self.run_folder)), [])
 
     def test_a_process_that_dies_while_starting_is_named_with_its_last_log_lines(self):
-        running = self.start(fake_plan(small_worker=["--ready_after=60", "--exit_after=0.3", "--exit_code=7"]))
+        running = self.start(
+            fake_plan(small_worker=["--ready_after=60", "--exit_after=0.3", "--exit_code=7"])
+        )
         with self.assertRaises(Failure) as caught:
             running.wait_until_ready(self.silent)
         self.assertIn("small_worker ended with exit code 7", str(caught.exception))
@@ -96,13 +102,18 @@ class SuperviseTest(unittest.TestCase):
     def test_a_program_that_is_missing_is_named(self):
         plan = fake_plan()
         plan.processes[1] = ProcessPlan("small_worker", ["/no/such/small_worker"], 1)
-        with self.assertRaisesRegex(Failure, "small_worker does not start: /no/such/small_worker: No such file"):
+        with self.assertRaisesRegex(
+            Failure, "small_worker does not start: /no/such/small_worker: No such file"
+        ):
             self.start(plan).wait_until_ready(self.silent)
 
     def test_what_readyz_says_while_loading_is_kept(self):
         self.start(fake_plan(large_worker=["--ready_after=60"]))
-        self.until(lambda: (state := read_state(self.run_folder)) and "large_worker" in state.processes
-                   and state.processes["large_worker"].detail == "loading 42 %")
+        self.until(
+            lambda: (state := read_state(self.run_folder))
+            and "large_worker" in state.processes
+            and state.processes["large_worker"].detail == "loading 42 %"
+        )
 
     def test_an_attached_deployment_ends_with_its_launcher(self):
         running = self.start(fake_plan())
