@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Byte-level BPE written a second time, to check libs/text against: GGUF vocabulary in, golden ids out.
+"""Byte-level BPE written a second time, to check libs/text against: makes golden ids.
 
 It shares no code with the tokenizers crate: plain merging by rank, the `regex` package for cutting.
   bpe_reference.py MODEL.gguf TEXTS > GOLDEN    TEXTS: one JSON string a line; GOLDEN: text TAB ids
 """
+
 import json
 import struct
 import sys
@@ -11,19 +12,36 @@ import unicodedata
 
 import regex  # pip install regex
 
-GPT2 = (r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+"
-        r"|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+")
-QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
-         r"| ?[^\p{White_Space}\p{L}\p{N}]+[\r\n]*|\p{White_Space}*[\r\n]+"
-         r"|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+")
+GPT2 = (
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+"
+    r"|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+"
+)
+QWEN2 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\p{White_Space}\p{L}\p{N}]+[\r\n]*|\p{White_Space}*[\r\n]+"
+    r"|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+"
+)
 CUTS = {"smollm": [r"\p{N}", GPT2], "qwen2": [QWEN2]}
 COMPOSES = {"qwen2"}
-SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+SCALARS = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
 CONTROL, USER_DEFINED = 3, 4
 
 
 def read_metadata(path):
     with open(path, "rb") as file:
+
         def number(code):
             return struct.unpack("<" + code, file.read(struct.calcsize("<" + code)))[0]
 
@@ -55,16 +73,20 @@ class Bpe:
         self.pre = metadata["tokenizer.ggml.pre"]
         tokens, types = metadata["tokenizer.ggml.tokens"], metadata["tokenizer.ggml.token_type"]
         self.ids = {token: i for i, token in enumerate(tokens)}
-        self.ranks = {tuple(m.split(" ")): i for i, m in enumerate(metadata["tokenizer.ggml.merges"])}
+        self.ranks = {
+            tuple(m.split(" ")): i for i, m in enumerate(metadata["tokenizer.ggml.merges"])
+        }
         self.named = [t for t, kind in zip(tokens, types) if kind in (CONTROL, USER_DEFINED)]
         self.spelling = byte_spelling()
 
     def merge(self, word):
         while len(word) > 1:
-            rank, at = min((self.ranks.get(pair, 1 << 60), i) for i, pair in enumerate(zip(word, word[1:])))
+            rank, at = min(
+                (self.ranks.get(pair, 1 << 60), i) for i, pair in enumerate(zip(word, word[1:]))
+            )
             if rank == 1 << 60:
                 break
-            word[at:at + 2] = [word[at] + word[at + 1]]
+            word[at : at + 2] = [word[at] + word[at + 1]]
         return word
 
     def encode_plain(self, text):
@@ -89,7 +111,7 @@ def cut(pattern, text):
     at = 0
     for match in regex.finditer(pattern, text):
         if match.start() > at:
-            yield text[at:match.start()]
+            yield text[at : match.start()]
         yield match.group()
         at = match.end()
     if at < len(text):

@@ -59,6 +59,11 @@ TEST(ChatTemplateTest, KeepsStateInANamespace) {
               Gives("1"));
 }
 
+TEST(ChatTemplateTest, PassesOverTheTagsThatMarkAnswersForTraining) {
+  EXPECT_THAT(Render("a {%- generation -%} {{ '{%' }}b {%- endgeneration %} c", {}),
+              Gives("a{%b c"));
+}
+
 TEST(ChatTemplateTest, WritesJsonAsPythonDoes) {
   const std::string_view tools =
       R"([{"z":1,"a":[true,null,1.0,1e-5,1e16,12345.678],"s":"<é'\"\n>"},{}])";

@@ -97,9 +97,11 @@ TEST_F(IncrementalDetokenizerTest, DeltasJoinToTheWholeDecodeForRandomIds) {
 }
 
 TEST_F(IncrementalDetokenizerTest, DeltasJoinToTheTextByteByByte) {
-  for (const std::string& text : std::vector<std::string>{
-           "日本語のテキスト", "👩‍👩‍👧‍👦 family", "e\u0301\u0302\u0323 marks",
-           "العربية עברית हिन्दी", "\u00a0\u2003space\u200b", std::string("a\0b", 3)}) {
+  std::vector<std::string> texts = {"日本語のテキスト", "👩‍👩‍👧‍👦 family",
+                                    "العربية עברית"};
+  texts.insert(texts.end(), {"हिन्दी", "e\u0301\u0302\u0323 marks", "\u00a0\u2003space\u200b"});
+  texts.push_back(std::string("a\0b", 3));
+  for (const std::string& text : texts) {
     EXPECT_EQ(Stream(Bytes(text), true), text);
   }
 }

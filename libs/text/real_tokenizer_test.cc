@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <memory>
 #include <random>
 
 #include "absl/strings/str_split.h"
@@ -55,13 +57,25 @@ std::vector<Golden> Goldens(const std::string& name) {
   return goldens;
 }
 
+// Loads each model once for all tests.
+const Tokenizer* LoadOnce(const std::string& name) {
+  static auto& loaded = *new std::map<std::string, std::unique_ptr<Tokenizer>>();
+  if (loaded[name] == nullptr) {
+    auto tokenizer = Tokenizer::Load(ModelPath(name));
+    EXPECT_THAT(tokenizer, IsOk());
+    if (tokenizer.ok()) loaded[name] = *std::move(tokenizer);
+  }
+  return loaded[name].get();
+}
+
 class RealTokenizerTest : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(ModelPath(GetParam()))) {
       GTEST_SKIP() << "no model " << ModelPath(GetParam()) << ": run ./tokenrouter setup";
     }
-    TR_ASSERT_OK_AND_ASSIGN(tokenizer_, Tokenizer::Load(ModelPath(GetParam())));
+    tokenizer_ = LoadOnce(GetParam());
+    ASSERT_NE(tokenizer_, nullptr);
   }
   std::string Stream(const std::vector<TokenId>& ids, bool skip_special) const {
     IncrementalDetokenizer detokenizer(*tokenizer_, skip_special);
@@ -70,7 +84,7 @@ class RealTokenizerTest : public ::testing::TestWithParam<const char*> {
     return text + detokenizer.Flush();
   }
 
-  std::unique_ptr<Tokenizer> tokenizer_;
+  const Tokenizer* tokenizer_ = nullptr;
 };
 
 using RealBpeTest = RealTokenizerTest;

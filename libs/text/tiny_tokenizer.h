@@ -15,7 +15,8 @@ namespace tokenrouter {
 struct TinyVocabulary {
   std::vector<std::string> tokens;  // Spelled as in the files; id = index.
   std::vector<std::string> merges;
-  std::vector<int> types;  // As in GGUF: 1 ordinary, 3 control, 4 user-defined, 5 unused.
+  std::vector<float> scores;  // Of model llama; empty otherwise.
+  std::vector<int> types;     // As in GGUF: 1 ordinary, 3 control, 4 user-defined, 5 unused.
   TokenId im_start = 0;
   TokenId im_end = 0;  // The end token.
   TokenId end_of_text = 0;
@@ -28,6 +29,11 @@ TinyVocabulary MakeTinyVocabulary();
 // Writes tokenizer.json, tokenizer_config.json and generation_config.json into `folder`, which it
 // makes.
 void WriteTinyFolder(const TinyVocabulary& vocabulary, const std::string& folder);
+
+// SentencePiece BPE with scores, <unk> <s> </s> and the bytes, and the tokenizer.json that says the
+// same: for model "llama".
+TinyVocabulary MakeTinySentencePieces();
+void WriteTinySentencePieceFolder(const TinyVocabulary& vocabulary, const std::string& folder);
 
 // `pre` is tokenizer.ggml.pre and `model` tokenizer.ggml.model.
 void WriteTinyGguf(const TinyVocabulary& vocabulary, const std::string& path,

@@ -52,9 +52,12 @@ typedef struct {
   size_t merge_count;
   const int32_t* types;  // none: every token is an ordinary one
   size_t type_count;
+  const float* scores;  // of model llama
+  size_t score_count;
   int64_t bos_id;  // below 0: none
   int64_t eos_id;
   int32_t add_bos;
+  int32_t add_space_prefix;  // of model llama
   tr_text chat_template;
 } tr_vocabulary;
 

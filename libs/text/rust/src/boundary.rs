@@ -16,11 +16,17 @@ pub struct Failure {
 pub type Outcome<T> = Result<T, Failure>;
 
 pub fn invalid(message: impl Into<String>) -> Failure {
-    Failure { code: INVALID_ARGUMENT, message: message.into() }
+    Failure {
+        code: INVALID_ARGUMENT,
+        message: message.into(),
+    }
 }
 
 pub fn unimplemented(message: impl Into<String>) -> Failure {
-    Failure { code: UNIMPLEMENTED, message: message.into() }
+    Failure {
+        code: UNIMPLEMENTED,
+        message: message.into(),
+    }
 }
 
 /// A borrowed string of the caller; `data` may be null when `size` is 0.
@@ -33,7 +39,10 @@ pub struct TrText {
 
 impl TrText {
     pub fn borrowed(text: &str) -> TrText {
-        TrText { data: text.as_ptr(), size: text.len() }
+        TrText {
+            data: text.as_ptr(),
+            size: text.len(),
+        }
     }
 
     /// # Safety
@@ -46,7 +55,10 @@ impl TrText {
     /// As for `bytes`. `what` names the argument in the error.
     pub unsafe fn text<'a>(self, what: &str) -> Outcome<&'a str> {
         std::str::from_utf8(self.bytes()).map_err(|error| {
-            invalid(format!("{what} is not valid UTF-8 (byte {})", error.valid_up_to()))
+            invalid(format!(
+                "{what} is not valid UTF-8 (byte {})",
+                error.valid_up_to()
+            ))
         })
     }
 }
@@ -72,14 +84,22 @@ pub struct TrBuffer {
 impl TrBuffer {
     pub fn take(bytes: Vec<u8>) -> TrBuffer {
         let mut bytes = std::mem::ManuallyDrop::new(bytes);
-        TrBuffer { data: bytes.as_mut_ptr(), size: bytes.len(), capacity: bytes.capacity() }
+        TrBuffer {
+            data: bytes.as_mut_ptr(),
+            size: bytes.len(),
+            capacity: bytes.capacity(),
+        }
     }
 }
 
 #[no_mangle]
 pub unsafe extern "C" fn tr_buffer_free(buffer: TrBuffer) {
     if !buffer.data.is_null() {
-        drop(Vec::from_raw_parts(buffer.data, buffer.size, buffer.capacity));
+        drop(Vec::from_raw_parts(
+            buffer.data,
+            buffer.size,
+            buffer.capacity,
+        ));
     }
 }
 
@@ -98,7 +118,10 @@ pub unsafe fn guard(error: *mut TrBuffer, body: impl FnOnce() -> Outcome<()>) ->
                 .cloned()
                 .or_else(|| panic.downcast_ref::<&str>().map(|text| text.to_string()))
                 .unwrap_or_else(|| "unknown cause".to_string());
-            Failure { code: INTERNAL, message: format!("panic in the text crate: {text}") }
+            Failure {
+                code: INTERNAL,
+                message: format!("panic in the text crate: {text}"),
+            }
         }
     };
     error.write(TrBuffer::take(failure.message.into_bytes()));

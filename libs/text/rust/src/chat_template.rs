@@ -1,4 +1,4 @@
-//! Chat templates: Jinja as Hugging Face runs it (its block trimming, its functions, Python methods).
+//! Chat templates: Jinja as Hugging Face runs it (block trimming, functions, Python methods).
 
 use std::error::Error as _;
 
@@ -33,15 +33,19 @@ pub struct RenderInput<'a> {
 impl ChatTemplate {
     pub fn compile(source: &str) -> Outcome<ChatTemplate> {
         let mut environment = Environment::new();
-        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+        let syntax = SyntaxConfig::builder()
+            .trim_blocks(true)
+            .lstrip_blocks(true)
+            .build();
         environment.set_syntax(syntax.map_err(|error| invalid(describe(&error)))?);
         environment.set_fuel(Some(MAX_RENDER_FUEL));
         environment.set_debug(false);
-        environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+        environment
+            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
         environment.add_filter("tojson", to_json);
         environment.add_function("raise_exception", raise_exception);
         environment
-            .add_template_owned(NAME, source.to_string())
+            .add_template_owned(NAME, without_generation_tags(source))
             .map_err(|error| invalid(format!("does not compile: {}", describe(&error))))?;
         Ok(ChatTemplate { environment })
     }
@@ -54,12 +58,17 @@ impl ChatTemplate {
         };
         variables.insert("messages".into(), json(input.messages, "messages")?);
         variables.insert("tools".into(), json(input.tools, "tools")?);
-        variables.insert("add_generation_prompt".into(), input.add_generation_prompt.into());
+        variables.insert(
+            "add_generation_prompt".into(),
+            input.add_generation_prompt.into(),
+        );
         variables.insert("bos_token".into(), input.bos_text.into());
         variables.insert("eos_token".into(), input.eos_text.into());
         let now = input.now_unix_seconds;
-        let mut context: Vec<(String, Value)> =
-            variables.into_iter().map(|(key, value)| (key, Value::from(Serde(value)))).collect();
+        let mut context: Vec<(String, Value)> = variables
+            .into_iter()
+            .map(|(key, value)| (key, Value::from(Serde(value))))
+            .collect();
         let strftime_now = Value::from_function(move |format: String| strftime(now, &format));
         context.push(("strftime_now".to_string(), strftime_now));
         self.environment
@@ -67,6 +76,26 @@ impl ChatTemplate {
             .and_then(|template| template.render(Value::from_pairs(context)))
             .map_err(|error| invalid(describe(&error)))
     }
+}
+
+/// Hugging Face marks the answers for training with a tag of its own, which does nothing when it
+/// renders. A condition that always holds does the same and trims the same whitespace.
+fn without_generation_tags(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(end) = rest.find("%}") {
+        let begin = rest[..end].rfind("{%").map_or(end, |at| at + 2);
+        let tag = &rest[begin..end];
+        out.push_str(&rest[..begin]);
+        match tag.trim_matches(|c: char| c == '-' || c == '+' || c.is_whitespace()) {
+            "generation" => out.push_str(&tag.replace("generation", " if true ")),
+            "endgeneration" => out.push_str(&tag.replace("endgeneration", " endif ")),
+            _ => out.push_str(tag),
+        }
+        out.push_str("%}");
+        rest = &rest[end + 2..];
+    }
+    out + rest
 }
 
 fn json(text: &str, what: &str) -> Outcome<serde_json::Value> {
@@ -82,7 +111,10 @@ fn raise_exception(message: String) -> Result<Value, Error> {
 
 fn strftime(now_unix_seconds: i64, format: &str) -> Result<String, Error> {
     let failed = |error: jiff::Error| {
-        Error::new(ErrorKind::InvalidOperation, format!("strftime_now: {error}"))
+        Error::new(
+            ErrorKind::InvalidOperation,
+            format!("strftime_now: {error}"),
+        )
     };
     let now = jiff::Timestamp::from_second(now_unix_seconds).map_err(failed)?;
     let now = now.to_zoned(jiff::tz::TimeZone::UTC);
@@ -107,14 +139,19 @@ fn to_json(value: Value, arguments: Kwargs) -> Result<Value, Error> {
 /// The message of the innermost error, and the line of the template where it arose.
 fn describe(error: &Error) -> String {
     let mut innermost = error;
-    while let Some(source) = innermost.source().and_then(|source| source.downcast_ref::<Error>()) {
+    while let Some(source) = innermost
+        .source()
+        .and_then(|source| source.downcast_ref::<Error>())
+    {
         innermost = source;
     }
     let what = match innermost.kind() {
         ErrorKind::OutOfFuel => {
             format!("the template took more than {MAX_RENDER_FUEL} instructions")
         }
-        kind => innermost.detail().map_or_else(|| kind.to_string(), str::to_string),
+        kind => innermost
+            .detail()
+            .map_or_else(|| kind.to_string(), str::to_string),
     };
     match innermost.line() {
         Some(line) => format!("{what} (line {line} of the template)"),

@@ -28,13 +28,18 @@ pub fn load(files: &FolderFiles) -> Outcome<TextTokenizer> {
 
 fn token_table(tokenizer: &Tokenizer, spelling: Spelling) -> TokenTable {
     let added = tokenizer.get_added_vocabulary().get_added_tokens_decoder();
-    let end = tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id + 1);
+    let end = tokenizer
+        .get_vocab(true)
+        .into_values()
+        .max()
+        .map_or(0, |id| id + 1);
     let mut table = TokenTable::new();
     for id in 0..end {
         match (added.get(&id), tokenizer.get_model().id_to_token(id)) {
-            (Some(token), _) => {
-                table.push(token.content.as_bytes(), if token.special { SPECIAL } else { 0 })
-            }
+            (Some(token), _) => table.push(
+                token.content.as_bytes(),
+                if token.special { SPECIAL } else { 0 },
+            ),
             (None, Some(token)) => table.push(&spelling.bytes(&token), 0),
             (None, None) => table.push(b"", UNUSED),
         }
@@ -51,7 +56,11 @@ fn parsed(text: &str, file: &str) -> Outcome<Value> {
 
 /// A special token is written as a string or as an object with its content.
 fn token_text(value: &Value) -> String {
-    value.as_str().or_else(|| value["content"].as_str()).unwrap_or_default().to_string()
+    value
+        .as_str()
+        .or_else(|| value["content"].as_str())
+        .unwrap_or_default()
+        .to_string()
 }
 
 fn ids_of(value: &Value) -> Vec<u32> {
@@ -65,7 +74,10 @@ fn ids_of(value: &Value) -> Vec<u32> {
 fn specials(tokenizer: &Tokenizer, files: &FolderFiles) -> Outcome<Specials> {
     let config = parsed(files.config, "tokenizer_config.json")?;
     let generation = parsed(files.generation, "generation_config.json")?;
-    let (bos_text, eos_text) = (token_text(&config["bos_token"]), token_text(&config["eos_token"]));
+    let (bos_text, eos_text) = (
+        token_text(&config["bos_token"]),
+        token_text(&config["eos_token"]),
+    );
     let mut eos_ids: Vec<u32> = tokenizer.token_to_id(&eos_text).into_iter().collect();
     for id in ids_of(&generation["eos_token_id"]) {
         if !eos_ids.contains(&id) {
@@ -75,10 +87,20 @@ fn specials(tokenizer: &Tokenizer, files: &FolderFiles) -> Outcome<Specials> {
     let (chat_template, tool_template) = match &config["chat_template"] {
         _ if !files.template.is_empty() => (files.template.to_string(), String::new()),
         Value::String(template) => (template.clone(), String::new()),
-        list => (template_named(list, "default"), template_named(list, "tool_use")),
+        list => (
+            template_named(list, "default"),
+            template_named(list, "tool_use"),
+        ),
     };
     let bos_id = tokenizer.token_to_id(&bos_text);
-    Ok(Specials { bos_id, eos_ids, bos_text, eos_text, chat_template, tool_template })
+    Ok(Specials {
+        bos_id,
+        eos_ids,
+        bos_text,
+        eos_text,
+        chat_template,
+        tool_template,
+    })
 }
 
 fn template_named(list: &Value, name: &str) -> String {

@@ -6,6 +6,7 @@ mod chat_template;
 mod folder;
 mod pre_tokenizers;
 mod python_json;
+mod sentencepiece;
 mod template_api;
 mod text_tokenizer;
 mod token_table;

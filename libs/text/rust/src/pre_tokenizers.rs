@@ -9,10 +9,15 @@ use tokenizers::tokenizer::SplitDelimiterBehavior;
 
 use crate::boundary::{invalid, unimplemented, Outcome};
 
-const GPT2: &str =
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+const LLAMA3: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}",
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
+const QWEN2: &str = concat!(
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}",
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+);
 const PUNCTUATION: &str = r"[\p{P}\$\+<=>\^~\|]+";
 
 /// How text is cut before byte pairs are merged.
@@ -25,7 +30,11 @@ pub struct Cutting {
 
 pub fn named(pre: &str) -> Outcome<Cutting> {
     let (patterns, nfc, ignore_merges): (&[&str], bool, bool) = match pre {
-        "" | "default" => (&[PUNCTUATION, GPT2, r"\p{N}+", "[0-9][0-9][0-9]"], false, false),
+        "" | "default" => (
+            &[PUNCTUATION, GPT2, r"\p{N}+", "[0-9][0-9][0-9]"],
+            false,
+            false,
+        ),
         "gpt-2" | "gpt2" => (&[GPT2], false, false),
         "smollm" => (&[r"\p{N}", GPT2], false, false),
         // The original tokenizer composes characters first; its GGUF does not say so.
@@ -45,7 +54,9 @@ pub fn named(pre: &str) -> Outcome<Cutting> {
             .map_err(|error| invalid(format!("pre-tokenizer {pre}: {error}")))?;
         steps.push(PreTokenizerWrapper::Split(split));
     }
-    steps.push(PreTokenizerWrapper::ByteLevel(ByteLevel::new(false, false, false)));
+    steps.push(PreTokenizerWrapper::ByteLevel(ByteLevel::new(
+        false, false, false,
+    )));
     Ok(Cutting {
         normalizer: nfc.then_some(NormalizerWrapper::NFC(NFC)),
         pre_tokenizer: PreTokenizerWrapper::Sequence(Sequence::new(steps)),

@@ -89,11 +89,21 @@ impl TextTokenizer {
         parsing.set_encode_special_tokens(false);
         let mut literal = parsing.clone();
         literal.set_encode_special_tokens(true);
-        Ok(TextTokenizer { parsing, literal, table, spelling, specials })
+        Ok(TextTokenizer {
+            parsing,
+            literal,
+            table,
+            spelling,
+            specials,
+        })
     }
 
     pub fn encode(&self, text: &str, parse_special: bool, add_special: bool) -> Outcome<Vec<u32>> {
-        let encoder = if parse_special { &self.parsing } else { &self.literal };
+        let encoder = if parse_special {
+            &self.parsing
+        } else {
+            &self.literal
+        };
         let encoding = encoder
             .encode_fast(text, add_special)
             .map_err(|error| invalid(format!("cannot encode the text: {error}")))?;

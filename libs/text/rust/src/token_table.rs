@@ -21,7 +21,11 @@ pub struct TokenTable {
 
 impl TokenTable {
     pub fn new() -> TokenTable {
-        TokenTable { bytes: Vec::new(), offsets: vec![0], flags: Vec::new() }
+        TokenTable {
+            bytes: Vec::new(),
+            offsets: vec![0],
+            flags: Vec::new(),
+        }
     }
 
     pub fn push(&mut self, bytes: &[u8], flags: u8) {
@@ -44,7 +48,8 @@ impl TokenTable {
             self.flags.pop();
             self.offsets.pop();
         }
-        self.bytes.truncate(*self.offsets.last().unwrap_or(&0) as usize);
+        self.bytes
+            .truncate(*self.offsets.last().unwrap_or(&0) as usize);
     }
 }
 
@@ -76,7 +81,9 @@ impl Spelling {
             let strips = steps
                 .iter()
                 .any(|step| is(step, "Strip") && step["start"].as_u64().unwrap_or(0) > 0);
-            return Ok(Spelling::SentencePiece { strip_first_space: prepends || strips });
+            return Ok(Spelling::SentencePiece {
+                strip_first_space: prepends || strips,
+            });
         }
         let names: Vec<_> = steps.iter().map(|step| step["type"].to_string()).collect();
         Err(unimplemented(format!(
@@ -102,13 +109,17 @@ impl Spelling {
     }
 
     pub fn strips_first_space(self) -> bool {
-        self == Spelling::SentencePiece { strip_first_space: true }
+        self == Spelling::SentencePiece {
+            strip_first_space: true,
+        }
     }
 }
 
 fn byte_token(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
-    (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+    (digits.len() == 2)
+        .then(|| u8::from_str_radix(digits, 16).ok())
+        .flatten()
 }
 
 /// GPT-2's table: printable bytes stand for themselves, the others are moved above U+0100.

@@ -25,9 +25,12 @@ pub struct TrVocabulary {
     merge_count: usize,
     types: *const i32,
     type_count: usize,
+    scores: *const f32,
+    score_count: usize,
     bos_id: i64, // Below 0: none.
     eos_id: i64,
     add_bos: i32,
+    add_space_prefix: i32,
     chat_template: TrText,
 }
 
@@ -76,7 +79,10 @@ pub unsafe extern "C" fn tr_tokenizer_from_folder(
 }
 
 unsafe fn texts<'a>(data: *const TrText, count: usize, what: &str) -> Outcome<Vec<&'a str>> {
-    slice(data, count).iter().map(|text| text.text(what)).collect()
+    slice(data, count)
+        .iter()
+        .map(|text| text.text(what))
+        .collect()
 }
 
 fn id(value: i64) -> Option<u32> {
@@ -97,9 +103,11 @@ pub unsafe extern "C" fn tr_tokenizer_from_vocabulary(
             tokens: texts(given.tokens, given.token_count, "tokenizer.ggml.tokens")?,
             merges: texts(given.merges, given.merge_count, "tokenizer.ggml.merges")?,
             types: slice(given.types, given.type_count),
+            scores: slice(given.scores, given.score_count),
             bos_id: id(given.bos_id),
             eos_id: id(given.eos_id),
             add_bos: given.add_bos != 0,
+            add_space_prefix: given.add_space_prefix != 0,
             chat_template: given.chat_template.text("tokenizer.chat_template")?,
         })?;
         out.write(Box::into_raw(Box::new(tokenizer)));
@@ -148,7 +156,11 @@ pub unsafe extern "C" fn tr_encode(
         let text = text.text("the text")?;
         let ids = (*tokenizer).encode(text, parse_special != 0, add_special != 0)?;
         let mut ids = std::mem::ManuallyDrop::new(ids);
-        out.write(TrIds { data: ids.as_mut_ptr(), size: ids.len(), capacity: ids.capacity() });
+        out.write(TrIds {
+            data: ids.as_mut_ptr(),
+            size: ids.len(),
+            capacity: ids.capacity(),
+        });
         Ok(())
     })
 }

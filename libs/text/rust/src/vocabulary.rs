@@ -6,6 +6,7 @@ use tokenizers::{AddedToken, Tokenizer};
 
 use crate::boundary::{invalid, unimplemented, Outcome};
 use crate::pre_tokenizers;
+use crate::sentencepiece::{self, Pieces};
 use crate::text_tokenizer::{Specials, TextTokenizer};
 use crate::token_table::{Spelling, TokenTable, SPECIAL, UNUSED};
 
@@ -32,32 +33,43 @@ pub struct Vocabulary<'a> {
     pub pre: &'a str,
     pub tokens: Vec<&'a str>,
     pub merges: Vec<&'a str>,
-    pub types: &'a [i32], // Empty: all are ordinary.
+    pub types: &'a [i32],  // Empty: all are ordinary.
+    pub scores: &'a [f32], // Of model llama.
     pub bos_id: Option<u32>,
     pub eos_id: Option<u32>,
     pub add_bos: bool,
+    pub add_space_prefix: bool, // Of model llama.
     pub chat_template: &'a str,
 }
 
 pub fn load(vocabulary: &Vocabulary) -> Outcome<TextTokenizer> {
-    if vocabulary.model != "gpt2" {
-        return Err(unimplemented(format!(
-            "tokenizer.ggml.model = \"{}\" is not supported; supported is gpt2 (byte-level BPE). \
-             Serve the model from its Hugging Face folder instead",
-            vocabulary.model
-        )));
-    }
     let (count, types) = (vocabulary.tokens.len(), vocabulary.types.len());
     if types != 0 && types != count {
         return Err(invalid(format!("{types} token types for {count} tokens")));
     }
-    let mut tokenizer = byte_level_bpe(vocabulary)?;
+    let (mut tokenizer, spelling) = match vocabulary.model {
+        "gpt2" => (byte_level_bpe(vocabulary)?, Spelling::ByteLevel),
+        "llama" => {
+            let strip_first_space = vocabulary.add_space_prefix;
+            (
+                sentencepiece_bpe(vocabulary)?,
+                Spelling::SentencePiece { strip_first_space },
+            )
+        }
+        other => {
+            return Err(unimplemented(format!(
+            "tokenizer.ggml.model = \"{other}\" is not supported; supported are gpt2 (byte-level \
+                 BPE) and llama (SentencePiece BPE). Serve the model from its Hugging Face folder \
+                 instead"
+        )))
+        }
+    };
     add_tokens(&mut tokenizer, vocabulary)?;
     if vocabulary.add_bos {
         begin_with_bos(&mut tokenizer, vocabulary)?;
     }
-    let table = token_table(vocabulary);
-    TextTokenizer::new(tokenizer, table, Spelling::ByteLevel, specials(vocabulary)?)
+    let table = token_table(vocabulary, spelling);
+    TextTokenizer::new(tokenizer, table, spelling, specials(vocabulary)?)
 }
 
 impl Vocabulary<'_> {
@@ -69,7 +81,10 @@ impl Vocabulary<'_> {
         match id {
             None => Ok(""),
             Some(id) => self.tokens.get(id as usize).copied().ok_or_else(|| {
-                invalid(format!("{what} id {id} is not below the {} tokens", self.tokens.len()))
+                invalid(format!(
+                    "{what} id {id} is not below the {} tokens",
+                    self.tokens.len()
+                ))
             }),
         }
     }
@@ -78,7 +93,9 @@ impl Vocabulary<'_> {
 fn byte_level_bpe(vocabulary: &Vocabulary) -> Outcome<Tokenizer> {
     let cutting = pre_tokenizers::named(vocabulary.pre)?;
     let ids = (0..vocabulary.tokens.len()).filter(|&id| vocabulary.kind(id) != UNUSED_TYPE);
-    let vocab = ids.map(|id| (vocabulary.tokens[id].to_string(), id as u32)).collect();
+    let vocab = ids
+        .map(|id| (vocabulary.tokens[id].to_string(), id as u32))
+        .collect();
     let mut merges = Vec::with_capacity(vocabulary.merges.len());
     for (rank, merge) in vocabulary.merges.iter().enumerate() {
         let (left, right) = merge
@@ -97,6 +114,30 @@ fn byte_level_bpe(vocabulary: &Vocabulary) -> Outcome<Tokenizer> {
         .map_err(|error| invalid(format!("normalizer: {error}")))?;
     tokenizer.with_pre_tokenizer(Some(cutting.pre_tokenizer));
     Ok(tokenizer)
+}
+
+fn sentencepiece_bpe(vocabulary: &Vocabulary) -> Outcome<Tokenizer> {
+    let (count, scores) = (vocabulary.tokens.len(), vocabulary.scores.len());
+    if scores != count {
+        return Err(invalid(format!("{scores} scores for {count} tokens")));
+    }
+    let mut pieces = Vec::with_capacity(count);
+    let mut unknown = None;
+    for (id, &text) in vocabulary.tokens.iter().enumerate() {
+        match vocabulary.kind(id) {
+            UNUSED_TYPE => continue,
+            UNKNOWN => unknown = Some(text),
+            _ => {}
+        }
+        pieces.push((text, id as u32));
+    }
+    let (scores, add_space_prefix) = (vocabulary.scores, vocabulary.add_space_prefix);
+    sentencepiece::tokenizer(&Pieces {
+        pieces,
+        scores,
+        unknown,
+        add_space_prefix,
+    })
 }
 
 /// Control and user-defined tokens are found in the text before it is cut.
@@ -131,14 +172,14 @@ fn begin_with_bos(tokenizer: &mut Tokenizer, vocabulary: &Vocabulary) -> Outcome
     Ok(())
 }
 
-fn token_table(vocabulary: &Vocabulary) -> TokenTable {
+fn token_table(vocabulary: &Vocabulary, spelling: Spelling) -> TokenTable {
     let mut table = TokenTable::new();
     for (id, text) in vocabulary.tokens.iter().enumerate() {
         match vocabulary.kind(id) {
             UNKNOWN | CONTROL => table.push(text.as_bytes(), SPECIAL),
             USER_DEFINED => table.push(text.as_bytes(), 0),
             UNUSED_TYPE => table.push(b"", UNUSED),
-            _ => table.push(&Spelling::ByteLevel.bytes(text), 0),
+            _ => table.push(&spelling.bytes(text), 0),
         }
     }
     table.trim();
