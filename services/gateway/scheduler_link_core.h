@@ -20,11 +20,10 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "libs/tokens/protocol_version.h"
 #include "proto/scheduler.pb.h"
 
 namespace tokenrouter {
-
-inline constexpr uint32_t kProtocolVersion = 1;
 
 struct LinkOptions {
   std::string gateway_id;

@@ -1,0 +1,56 @@
+// Limits and policies of the scheduler core. Plain data: the server fills it from flags, tests and
+// the simulator set what they need. Durations are wall-clock waits; every wait of a request is
+// bounded by one of them.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "libs/tokens/token_types.h"
+
+namespace tokenrouter {
+
+// One gateway or worker stream of this process; never reused. 0: none.
+using StreamId = uint64_t;
+
+// What becomes of requests that need the large model when no large worker is attached.
+enum class LargePoolGone : uint8_t {
+  kFail,       // The request ends with UNAVAILABLE.
+  kSmallOnly,  // The small model writes on until the end; the answer is marked degraded.
+  kWait,       // It waits up to large_wait for a worker, then ends with UNAVAILABLE.
+};
+
+struct CoreOptions {
+  // Requests in flight, over all pairs.
+  int max_requests = 4096;
+  // New requests that wait for a worker with room; beyond it they are refused.
+  int max_queued = 1024;
+  LargePoolGone large_pool_gone = LargePoolGone::kWait;
+  absl::Duration large_wait = absl::Seconds(10);    // Without any large worker (kWait).
+  absl::Duration small_wait = absl::Seconds(10);    // Without any small worker.
+  absl::Duration queue_wait = absl::Seconds(60);    // For a seat on a full pool.
+  absl::Duration client_stall = absl::Seconds(60);  // Parked without a new acknowledgement.
+  absl::Duration retry_after = absl::Seconds(1);    // What a refused client is told.
+
+  // Committed tokens that may be ahead of the client's acknowledgement.
+  Position credit = 64;
+  Position string_stop_credit = 16;
+
+  // Shared device: the large side is served once so many rows are ready for it. 0: the fraction
+  // below of the pair's live requests, rounded up.
+  int shared_threshold = 0;
+  double shared_fraction = 0.4;
+  absl::Duration lease_max = absl::Milliseconds(200);
+  absl::Duration lease_grace = absl::Seconds(1);  // Beyond lease_max and two predicted steps.
+
+  absl::Duration heartbeat = absl::Seconds(1);
+  int missed_heartbeats = 3;
+  absl::Duration step_floor = absl::Seconds(5);  // A step is wedged beyond max(floor, factor x
+  double step_factor = 20;                       // predicted).
+  absl::Duration keep_unclaimed = absl::Seconds(30);
+
+  // Reopens of one request without a single accepted row in between before it is given up.
+  int max_reopens = 16;
+};
+
+}  // namespace tokenrouter

@@ -1,0 +1,20 @@
+#include "services/scheduler/core_state.h"
+
+namespace tokenrouter {
+
+void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker) {
+  NoteCommand(worker);
+  if (request->counted_on() == worker->stream) return;
+  CountIdle(state, request);
+  request->CountOn(worker->stream);
+  ++worker->ready;
+}
+
+void CountIdle(CoreState* state, RequestMachine* request) {
+  if (request->counted_on() == 0) return;
+  AttachedWorker* const worker = state->directory.Find(request->counted_on());
+  if (worker != nullptr) --worker->ready;
+  request->CountOn(0);
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,56 @@
+// What the parts of the scheduler core share. One per core; the parts hold a pointer to it.
+// Threads: lives on the scheduler's loop. `now` is the time of the input that is being handled.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/container/btree_set.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/scheduler.pb.h"
+#include "services/scheduler/core_options.h"
+#include "services/scheduler/outbox.h"
+#include "services/scheduler/request_machine.h"
+#include "services/scheduler/request_registry.h"
+#include "services/scheduler/scheduler_counters.h"
+#include "services/scheduler/timer_queue.h"
+#include "services/scheduler/worker_directory.h"
+
+namespace tokenrouter {
+
+// Who writes first under an algorithm, and for how long. INVALID_ARGUMENT for an unknown algorithm
+// or a parameter outside its range.
+using OpeningRule =
+    std::function<absl::StatusOr<RequestMachine::Pen>(const v1::RoutingParameters&)>;
+
+struct CoreState {
+  CoreState(CoreOptions core_options, uint64_t first_term, Output* peers)
+      : options(core_options), term(first_term), output(peers) {}
+
+  const CoreOptions options;
+  uint64_t term;
+  Output* const output;
+  absl::Time now = absl::UnixEpoch();
+  bool draining = false;
+
+  Outbox outbox;
+  WorkerDirectory directory;
+  RequestRegistry requests;
+  TimerQueue timers;
+  SchedulerCounters counters;
+  absl::btree_set<StreamId> releasable_workers;  // Large workers with rows that wait for release.
+};
+
+// The request's turn may run on this worker now: it counts as one of its ready rows.
+void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker);
+// It does not any more; harmless when it did not.
+void CountIdle(CoreState* state, RequestMachine* request);
+// The worker was sent something to do.
+inline void NoteCommand(AttachedWorker* worker) {
+  worker->nothing_ready = false;
+  worker->told_since_grant = true;
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,36 @@
+// DeviceTurns grants, takes back and expires the leases of workers that share a device. The policy
+// is in turn_lease.h.
+// Threads: lives on the scheduler's loop.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "services/scheduler/core_state.h"
+#include "services/scheduler/turn_lease.h"
+
+namespace tokenrouter {
+
+class DeviceTurns {
+ public:
+  // `state` must outlive this object.
+  explicit DeviceTurns(CoreState* state) : state_(state) {}
+
+  void OnReturn(AttachedWorker* worker, const v1::LeaseReturn& lease);
+  // REQUIRES: called before the worker leaves the directory.
+  void OnGone(const AttachedWorker& worker);
+  void ExpireDue();
+  // Grants every free device to whoever should run now.
+  void GrantFree();
+
+ private:
+  void GrantOn(Device* device);
+  void CountOutcome(Role role, LeaseOutcome outcome);
+
+  CoreState* const state_;
+  uint64_t last_turn_ = 0;
+  std::vector<TurnSnapshot::Member> members_;  // Reused.
+};
+
+}  // namespace tokenrouter

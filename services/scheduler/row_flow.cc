@@ -1,0 +1,188 @@
+#include "services/scheduler/row_flow.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace tokenrouter {
+
+void RowFlow::OnRow(AttachedWorker* worker, const v1::RowReport& row) {
+  RequestMachine* const request = state_->requests.Find(row.request());
+  if (request == nullptr) {
+    ++state_->counters.dropped[Index(DropReason::kUnknownRequest)];
+    return;
+  }
+  if (const auto refused = request->Refuses(worker->role, worker->stream, row)) {
+    OnRefused(request, worker->role, *refused, row);
+    return;
+  }
+  v1::TokenChunk* const chunk = row.ids_size() > 0 ? AddChunk(*request, row) : nullptr;
+  request->Accept(worker->role, row);
+  v1::Finish finish;
+  if (row.has_finish()) {
+    conclusion_->Finish(request, row.finish(), chunk);
+  } else if (ReachedLength(*request, &finish)) {
+    conclusion_->Finish(request, finish, chunk);
+  } else if (row.has_departure()) {
+    Depart(request, row.departure());
+  } else if (request->parked()) {
+    Park(request);
+  }
+}
+
+void RowFlow::OnRefused(RequestMachine* request, Role role, DropReason reason,
+                        const v1::RowReport& row) {
+  ++state_->counters.dropped[Index(reason)];
+  if (reason == DropReason::kBase || reason == DropReason::kMalformed) Diverged(request, role);
+  // A side that gave up while the other one writes will be opened afresh when it is needed.
+  if (reason == DropReason::kPen && row.has_finish() && request->pen().role != role) {
+    CloseSide(state_, request, role, ReopenCause::kDiverged);
+  }
+}
+
+v1::TokenChunk* RowFlow::AddChunk(const RequestMachine& request, const v1::RowReport& row) {
+  v1::TokenChunk* const chunk = state_->outbox.gateways.Get(request.origin().gateway).add_chunks();
+  chunk->set_handle(request.origin().handle);
+  chunk->set_base_position(row.base_position());
+  chunk->mutable_ids()->CopyFrom(row.ids());
+  chunk->set_authors(row.authors());
+  chunk->mutable_entropies()->CopyFrom(row.entropies());
+  chunk->mutable_logprobs()->CopyFrom(row.logprobs());
+  chunk->set_state(row.state());
+  chunk->set_degraded(request.degraded());
+  for (const char author : row.authors()) ++state_->counters.tokens[static_cast<int>(author)];
+  return chunk;
+}
+
+bool RowFlow::ReachedLength(const RequestMachine& request, v1::Finish* finish) const {
+  const int32_t limit = request.spec().stop().max_new_tokens();
+  if (request.history().generated() < limit) return false;
+  finish->set_position(request.history().prompt_length() + limit);
+  finish->set_reason(v1::FINISH_REASON_LENGTH);
+  return true;
+}
+
+void RowFlow::Diverged(RequestMachine* request, Role role) {
+  request->CountReopen();
+  if (request->reopens() <= state_->options.max_reopens) {
+    placement_->Reopen(request, role);
+    return;
+  }
+  conclusion_->Reject(request, RejectReason::kReopenLimit, absl::StatusCode::kInternal,
+                      absl::StrCat("gave up after ", request->reopens(),
+                                   " reopens without progress; the worker's rows do not fit the "
+                                   "history"));
+}
+
+void RowFlow::Depart(RequestMachine* request, const v1::Departure& departure) {
+  const Role to = departure.to() == v1::ROLE_SMALL ? Role::kSmall : Role::kLarge;
+  CountIdle(state_, request);
+  v1::Turn turn;
+  *turn.mutable_window() = departure.window();
+  turn.set_verify(departure.verify());
+  request->GivePen(to, std::move(turn));
+  ++state_->counters.departures[Index(to)];
+  const int pair = request->origin().pair;
+  placement_->Forward(request);
+  // Its large side became idle: somebody may be waiting for that seat.
+  if (to == Role::kSmall) placement_->MakeRoom(pair);
+}
+
+void RowFlow::Park(RequestMachine* request) {
+  CountIdle(state_, request);
+  request->StallsFrom(state_->now);
+  if (request->stall_armed()) return;
+  request->ArmStall(true);
+  state_->timers.Arm(
+      {state_->now + state_->options.client_stall, request->origin().key, Timer::Kind::kStall});
+}
+
+void RowFlow::OnAcknowledged(RequestMachine* request) {
+  if (request->phase() == Phase::kHeld) {
+    if (!request->HoldsDeparture()) placement_->Forward(request);
+    return;
+  }
+  if (request->phase() != Phase::kRunning && request->phase() != Phase::kReleasable) return;
+  const Role role = request->pen().role;
+  const auto until = request->RaiseCredit(role, /*with_pen=*/false);
+  if (!until) return;
+  AttachedWorker* const worker = state_->directory.Find(request->side(role).worker);
+  v1::Credit* const credit = state_->outbox.workers.Get(worker->stream).add_credits();
+  credit->set_request(request->origin().key);
+  credit->set_until(*until);
+  if (request->phase() == Phase::kRunning) CountReady(state_, request, worker);
+}
+
+void RowFlow::StallTimer(RequestMachine* request) {
+  request->ArmStall(false);
+  if (!request->parked() && request->phase() != Phase::kHeld) return;
+  const absl::Time until = request->stalled_since() + state_->options.client_stall;
+  if (state_->now < until) {
+    request->ArmStall(true);
+    state_->timers.Arm({until, request->origin().key, Timer::Kind::kStall});
+    return;
+  }
+  conclusion_->Reject(
+      request, RejectReason::kClientSlow, absl::StatusCode::kDeadlineExceeded,
+      absl::StrCat("the client has not taken ", request->history().committed() - request->acked(),
+                   " tokens for ", absl::FormatDuration(state_->now - request->stalled_since())));
+}
+
+void RowFlow::OnNeedIds(AttachedWorker* worker, const v1::NeedIds& need) {
+  RequestMachine* const request = state_->requests.Find(need.request());
+  if (request == nullptr) {
+    ++state_->counters.dropped[Index(DropReason::kUnknownRequest)];
+    return;
+  }
+  if (request->side(worker->role).worker != worker->stream ||
+      !request->Forget(worker->role, need.epoch(), need.have())) {
+    ++state_->counters.dropped[Index(DropReason::kEpoch)];
+    return;
+  }
+  const bool has_pen = request->pen().role == worker->role;
+  if (need.have() == 0) {
+    // It has no such sequence: only an Open brings it back.
+    if (has_pen) return Diverged(request, worker->role);
+    return CloseSide(state_, request, worker->role, ReopenCause::kDiverged);
+  }
+  v1::CommandFrame& frame = state_->outbox.workers.Get(worker->stream);
+  request->FillExtend(worker->role, frame.add_extends());
+  // The release may have been spent on the extend that did not fit.
+  const bool runs = has_pen && request->phase() == Phase::kRunning;
+  if (runs && worker->role == Role::kLarge) frame.add_releases(need.request());
+  NoteCommand(worker);
+}
+
+void RowFlow::OnClosed(AttachedWorker* worker, uint64_t request) { worker->closing.erase(request); }
+
+void RowFlow::ReleaseRows() {
+  for (auto it = state_->releasable_workers.begin(); it != state_->releasable_workers.end();) {
+    AttachedWorker* const worker = state_->directory.Find(*it);
+    if (worker != nullptr && !worker->releasable.empty()) ReleaseRowsOf(worker);
+    const bool done = worker == nullptr || worker->releasable.empty();
+    it = done ? state_->releasable_workers.erase(it) : std::next(it);
+  }
+}
+
+void RowFlow::ReleaseRowsOf(AttachedWorker* worker) {
+  rows_.clear();
+  for (const auto& [key, row] : worker->releasable) {
+    rows_.push_back({key, state_->now - row.since, row.unseen_ids});
+  }
+  ReleaseSnapshot snapshot;
+  snapshot.worker = worker->stream;
+  snapshot.waiting = rows_;
+  snapshot.released = worker->ready;
+  snapshot.live_requests = state_->requests.live(worker->pair);
+  for (const StreamId stream : state_->directory.pair(worker->pair).workers[Index(Role::kSmall)]) {
+    snapshot.ready_small += state_->directory.Find(stream)->ready;
+  }
+  for (const size_t index : release_->Decide(snapshot)) {
+    const uint64_t key = rows_[index].request;
+    RequestMachine* const request = state_->requests.Find(key);
+    worker->releasable.erase(key);
+    request->SetPhase(Phase::kRunning, state_->now);
+    CountReady(state_, request, worker);
+    state_->outbox.workers.Get(worker->stream).add_releases(key);
+  }
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,167 @@
+#include "services/scheduler/scheduler_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/check.h"
+
+namespace tokenrouter {
+
+SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
+    : state_(options, term, parts.output),
+      conclusion_(&state_),
+      placement_(&state_, &conclusion_),
+      rows_(&state_, &conclusion_, &placement_,
+            parts.release == nullptr ? &greedy_ : parts.release),
+      turns_(&state_),
+      gateways_(&state_, &conclusion_, &placement_, &rows_, std::move(parts.opening)),
+      workers_(&state_, &conclusion_, &placement_, &rows_, &turns_) {
+  TR_CHECK(state_.output != nullptr);
+  conclusion_.on_end = [this](RequestMachine* request) {
+    placement_.Forget(request);
+    gateways_.Forget(*request);
+  };
+}
+
+void SchedulerCore::OnGatewayFrame(StreamId stream, const v1::GatewayFrame& frame, absl::Time now) {
+  state_.now = now;
+  ++state_.counters.frames_in;
+  if (frame.has_hello() == gateways_.Known(stream)) {
+    OnGatewayGone(stream, now);
+    state_.output->CloseGateway(
+        stream, absl::FailedPreconditionError("the first frame of a stream, and no other, must "
+                                              "carry a hello"));
+    return;
+  }
+  if (frame.has_hello()) {
+    if (frame.hello().highest_term() > state_.term) RaiseTerm(frame.hello().highest_term());
+    gateways_.OnHello(stream, frame.hello());
+  }
+  if (frame.term() == state_.term) {
+    gateways_.OnFrame(stream, frame);
+  } else if (!frame.has_hello()) {
+    ++state_.counters.dropped[Index(DropReason::kTerm)];
+  }
+}
+
+void SchedulerCore::OnWorkerFrame(StreamId stream, const v1::WorkerFrame& frame, absl::Time now) {
+  state_.now = now;
+  ++state_.counters.frames_in;
+  if (frame.has_hello() == workers_.Known(stream)) {
+    OnWorkerGone(stream, now);
+    state_.output->CloseWorker(
+        stream, absl::FailedPreconditionError("the first frame of a stream, and no other, must "
+                                              "carry a hello"));
+    return;
+  }
+  if (frame.has_hello()) {
+    if (frame.hello().highest_term() > state_.term) RaiseTerm(frame.hello().highest_term());
+    if (const auto pair = workers_.OnHello(stream, frame.hello())) gateways_.PublishPair(*pair);
+  } else if (frame.term() == state_.term) {
+    workers_.OnFrame(stream, frame);
+  } else {
+    ++state_.counters.dropped[Index(DropReason::kTerm)];
+  }
+}
+
+void SchedulerCore::OnGatewayGone(StreamId stream, absl::Time now) {
+  state_.now = now;
+  gateways_.OnGone(stream);
+}
+
+void SchedulerCore::OnWorkerGone(StreamId stream, absl::Time now) {
+  state_.now = now;
+  if (const auto pair = workers_.OnGone(stream)) gateways_.PublishPair(*pair);
+}
+
+void SchedulerCore::OnTick(absl::Time now) {
+  state_.now = now;
+  CloseDeadWorkers();
+  RunTimers();
+  turns_.ExpireDue();
+}
+
+void SchedulerCore::Flush(absl::Time now) {
+  state_.now = now;
+  rows_.ReleaseRows();
+  turns_.GrantFree();
+  Output* const output = state_.output;
+  int sent = state_.outbox.workers.Flush(
+      state_.term,
+      [output](StreamId stream, v1::CommandFrame* frame) { output->ToWorker(stream, frame); });
+  sent += state_.outbox.gateways.Flush(
+      state_.term,
+      [output](StreamId stream, v1::SchedulerFrame* frame) { output->ToGateway(stream, frame); });
+  state_.counters.frames_out += sent;
+}
+
+void SchedulerCore::CloseDeadWorkers() {
+  for (const auto& [stream, why] : workers_.Dead()) {
+    OnWorkerGone(stream, state_.now);
+    state_.output->CloseWorker(stream, why);
+  }
+}
+
+void SchedulerCore::RunTimers() {
+  while (const auto timer = state_.timers.PopDue(state_.now)) {
+    RequestMachine* const request = state_.requests.Find(timer->request);
+    if (request == nullptr) continue;
+    switch (timer->kind) {
+      case Timer::Kind::kWait:
+        placement_.WaitTimer(request);
+        break;
+      case Timer::Kind::kStall:
+        rows_.StallTimer(request);
+        break;
+      case Timer::Kind::kDeadline:
+        conclusion_.Reject(
+            request, RejectReason::kDeadline, absl::StatusCode::kDeadlineExceeded,
+            absl::StrCat("the deadline of ", request->spec().deadline_ms(), " ms has passed"));
+        break;
+    }
+  }
+}
+
+void SchedulerCore::RaiseTerm(uint64_t heard) {
+  const absl::Status why = absl::AbortedError(absl::StrCat(
+      "a peer has heard term ", heard, ": term ", state_.term, " ends; connect again"));
+  gateways_.CloseAll(why);
+  workers_.CloseAll(why);
+  state_.requests.Clear();
+  placement_.Clear();
+  state_.term = heard + 1;
+}
+
+void SchedulerCore::FillState(absl::Time now, v1::GetStateReply* reply) const {
+  reply->set_term(state_.term);
+  for (const auto& [stream, worker] : state_.directory.workers()) {
+    v1::WorkerState* const out = reply->add_workers();
+    out->set_worker_id(worker->hello.worker_id());
+    out->set_role(worker->hello.role());
+    out->set_pair(worker->hello.pair());
+    out->set_model(worker->hello.model());
+    out->set_device_key(worker->hello.device_key());
+    out->set_sequences(worker->sequences());
+    out->set_free_blocks(worker->free_blocks);
+    out->set_total_blocks(worker->hello.total_blocks());
+    out->set_since_heartbeat_seconds(absl::ToDoubleSeconds(now - worker->pulse.heard_at));
+    out->set_steps(worker->steps);
+  }
+  for (int pair = 0; pair < state_.directory.pairs(); ++pair) {
+    *reply->add_pairs() = gateways_.Status(pair);
+  }
+}
+
+absl::Duration SchedulerCore::OldestLargeWait(absl::Time now) const {
+  absl::Duration oldest = absl::ZeroDuration();
+  state_.requests.ForEach([&](const RequestMachine& request) {
+    const bool waits =
+        request.pen().role == Role::kLarge &&
+        (request.phase() == Phase::kWaiting || request.phase() == Phase::kReleasable);
+    if (waits) oldest = std::max(oldest, now - request.phase_since());
+  });
+  return oldest;
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,80 @@
+// SchedulerCore is the scheduler without threads, sockets and clocks: frames and the time go in,
+// frames come out. The server and the simulator run this very class.
+// Streams are numbered by the caller and begin with their first frame, which must carry a hello.
+// What one batch of inputs produces is gathered; Flush sends it, one frame per peer.
+// Ownership: owns all requests. Output and ReleasePolicy must outlive it.
+// Threads: not thread-safe; one loop calls everything. Time never goes back.
+// Errors: a peer that breaks the protocol has its stream closed with the reason; a message that
+// does not count is dropped and counted.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/scheduler.pb.h"
+#include "services/scheduler/conclusion.h"
+#include "services/scheduler/core_state.h"
+#include "services/scheduler/device_turns.h"
+#include "services/scheduler/gateway_sessions.h"
+#include "services/scheduler/large_release.h"
+#include "services/scheduler/placement.h"
+#include "services/scheduler/row_flow.h"
+#include "services/scheduler/worker_sessions.h"
+
+namespace tokenrouter {
+
+class SchedulerCore {
+ public:
+  struct Parts {
+    OpeningRule opening;
+    const ReleasePolicy* release = nullptr;
+    Output* output = nullptr;
+  };
+  // `term`: unix milliseconds at the start of this process; raised when a peer has heard a higher
+  // one.
+  SchedulerCore(CoreOptions options, uint64_t term, Parts parts);
+  SchedulerCore(const SchedulerCore&) = delete;
+  SchedulerCore& operator=(const SchedulerCore&) = delete;
+
+  void OnGatewayFrame(StreamId stream, const v1::GatewayFrame& frame, absl::Time now);
+  void OnWorkerFrame(StreamId stream, const v1::WorkerFrame& frame, absl::Time now);
+  void OnGatewayGone(StreamId stream, absl::Time now);
+  void OnWorkerGone(StreamId stream, absl::Time now);
+  // Watchdog, waits, deadlines, leases. Call it every 10 ms or so while there is work.
+  void OnTick(absl::Time now);
+  // Releases, grants and sends what the inputs since the last call produced.
+  void Flush(absl::Time now);
+
+  // Refuses new requests from now on; those in flight go on.
+  void BeginDrain() { state_.draining = true; }
+  // The worker gets no new requests. NOT_FOUND for an unknown one.
+  absl::Status DrainWorker(const std::string& worker_id) { return workers_.Drain(worker_id); }
+
+  uint64_t term() const { return state_.term; }
+  const SchedulerCounters& counters() const { return state_.counters; }
+  const RequestRegistry& requests() const { return state_.requests; }
+  const WorkerDirectory& directory() const { return state_.directory; }
+  int gateways() const { return gateways_.size(); }
+  void FillState(absl::Time now, v1::GetStateReply* reply) const;
+  // Age of the oldest turn that waits for a large worker or for its release.
+  absl::Duration OldestLargeWait(absl::Time now) const;
+
+ private:
+  // A peer lived under a later term than ours: begin a later one, everybody starts over.
+  void RaiseTerm(uint64_t heard);
+  void CloseDeadWorkers();
+  void RunTimers();
+
+  const GreedyRelease greedy_;
+  CoreState state_;
+  Conclusion conclusion_;
+  Placement placement_;
+  RowFlow rows_;
+  DeviceTurns turns_;
+  GatewaySessions gateways_;
+  WorkerSessions workers_;
+};
+
+}  // namespace tokenrouter

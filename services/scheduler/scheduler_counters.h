@@ -1,0 +1,75 @@
+// What the core counted since its start, for metrics and tests. Plain numbers that only grow; the
+// server publishes their differences. Lives on the scheduler's loop.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "libs/tokens/token_types.h"
+
+namespace tokenrouter {
+
+// Why a message about a request was not applied.
+enum class DropReason : uint8_t {
+  kTerm,            // A frame of another term.
+  kUnknownRequest,  // Ended already, or never known.
+  kEpoch,           // A side that was reopened since.
+  kPen,             // The other side writes.
+  kBase,            // Not the committed length.
+  kMalformed,       // Lengths disagree, or a value that no rule allows.
+};
+inline constexpr int kDropReasons = 6;
+inline constexpr const char* kDropReasonNames[kDropReasons] = {
+    "term", "unknown_request", "epoch", "pen", "base", "malformed"};
+
+enum class RejectReason : uint8_t {
+  kInvalid,
+  kDuplicate,
+  kQueueFull,
+  kMaxRequests,
+  kContextLimit,
+  kDraining,
+  kNoSmallWorker,
+  kLargePoolGone,
+  kQueueTimeout,
+  kDeadline,
+  kClientSlow,
+  kReopenLimit,
+};
+inline constexpr int kRejectReasons = 12;
+inline constexpr const char* kRejectReasonNames[kRejectReasons] = {
+    "invalid",       "duplicate", "queue_full",      "max_requests",
+    "context_limit", "draining",  "no_small_worker", "large_pool_gone",
+    "queue_timeout", "deadline",  "client_slow",     "reopen_limit"};
+
+// Why a side of a request was opened again.
+enum class ReopenCause : uint8_t { kWorkerLost, kDiverged, kEvicted };
+inline constexpr int kReopenCauses = 3;
+inline constexpr const char* kReopenCauseNames[kReopenCauses] = {"worker_lost", "diverged",
+                                                                 "evicted"};
+
+// How a turn on a shared device ended.
+enum class LeaseOutcome : uint8_t { kReturned, kExpired, kHolderLost };
+inline constexpr int kLeaseOutcomes = 3;
+inline constexpr const char* kLeaseOutcomeNames[kLeaseOutcomes] = {"returned", "expired",
+                                                                   "holder_lost"};
+
+struct SchedulerCounters {
+  std::array<uint64_t, 3> tokens{};          // By Author.
+  std::array<uint64_t, 3> overrun_tokens{};  // By Author: committed beyond the finish.
+  std::array<uint64_t, kRoles> departures{};
+  std::array<uint64_t, kRejectReasons> rejected{};
+  std::array<uint64_t, kDropReasons> dropped{};
+  std::array<std::array<uint64_t, kReopenCauses>, kRoles> reopened{};
+  std::array<std::array<uint64_t, kLeaseOutcomes>, kRoles> lease_turns{};
+  uint64_t finished = 0;  // Requests that ended with a Finish.
+  uint64_t frames_in = 0;
+  uint64_t frames_out = 0;
+};
+
+template <typename Enum>
+constexpr size_t Index(Enum value) {
+  return static_cast<size_t>(value);
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,160 @@
+#include "services/scheduler/worker_directory.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/check.h"
+#include "libs/tokens/protocol_version.h"
+
+namespace tokenrouter {
+
+int WorkerDirectory::PairOf(const std::string& name) {
+  const auto [found, fresh] = pair_numbers_.try_emplace(name, pairs());
+  if (fresh) {
+    pairs_.push_back(std::make_unique<Pair>());
+    pairs_.back()->name = name;
+  }
+  return found->second;
+}
+
+absl::Status WorkerDirectory::Judge(const v1::WorkerHello& hello) {
+  if (hello.protocol_version() != kProtocolVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("worker ", hello.worker_id(), " speaks protocol version ",
+                     hello.protocol_version(), ", this scheduler speaks ", kProtocolVersion));
+  }
+  if (hello.role() != v1::ROLE_SMALL && hello.role() != v1::ROLE_LARGE) {
+    return absl::InvalidArgumentError(absl::StrCat("worker ", hello.worker_id(), " has role ",
+                                                   static_cast<int>(hello.role()),
+                                                   "; allowed: small, large"));
+  }
+  if (hello.worker_id().empty() || hello.pair().empty() || hello.context_limit() <= 0 ||
+      hello.usable_ids() <= 0 || hello.max_sequences() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker '", hello.worker_id(), "' of pair '", hello.pair(), "' has context limit ",
+        hello.context_limit(), ", usable ids ", hello.usable_ids(), ", max sequences ",
+        hello.max_sequences(), "; names must be set and limits positive"));
+  }
+  return JudgeAgainstPair(hello, pair(PairOf(hello.pair())));
+}
+
+absl::Status WorkerDirectory::JudgeAgainstPair(const v1::WorkerHello& hello,
+                                               const Pair& pair) const {
+  for (int role = 0; role < kRoles; ++role) {
+    for (const StreamId stream : pair.workers[role]) {
+      const v1::WorkerHello& peer = Find(stream)->hello;
+      if (peer.tokenizer_fingerprint() != hello.tokenizer_fingerprint()) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "worker ", hello.worker_id(), " has tokenizer ", hello.tokenizer_fingerprint(),
+            " but pair ", pair.name, " runs with ", peer.tokenizer_fingerprint(), " of worker ",
+            peer.worker_id(), "; both models of a pair need the same tokenizer"));
+      }
+      if (peer.role() == hello.role() && peer.model() != hello.model()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("worker ", hello.worker_id(), " runs model ", hello.model(), " but pair ",
+                         pair.name, " runs ", peer.model(), " in that role"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+AttachedWorker* WorkerDirectory::Add(StreamId stream, const v1::WorkerHello& hello,
+                                     absl::Time now) {
+  auto worker = std::make_unique<AttachedWorker>();
+  worker->stream = stream;
+  worker->hello = hello;
+  worker->role = hello.role() == v1::ROLE_SMALL ? Role::kSmall : Role::kLarge;
+  worker->pair = PairOf(hello.pair());
+  worker->numerics_class = InternClass(hello.numerics_class());
+  worker->pulse.heard_at = now;
+  worker->free_blocks = hello.total_blocks();
+  for (const v1::HeldSequence& held : hello.held()) {
+    worker->held[{held.request_id(), held.choice()}] = held.length();
+  }
+  worker->hello.clear_held();
+  Pair* const pair = pairs_[worker->pair].get();
+  pair->workers[static_cast<int>(worker->role)].insert(stream);
+  if (!hello.device_key().empty()) devices_[hello.device_key()].members.insert(stream);
+  AttachedWorker* const added = worker.get();
+  TR_CHECK(workers_.emplace(stream, std::move(worker)).second) << "stream " << stream;
+  Refresh(pair);
+  return added;
+}
+
+void WorkerDirectory::Remove(StreamId stream) {
+  const auto found = workers_.find(stream);
+  TR_CHECK(found != workers_.end()) << stream;
+  const AttachedWorker& worker = *found->second;
+  Pair* const pair = pairs_[worker.pair].get();
+  pair->workers[static_cast<int>(worker.role)].erase(stream);
+  const auto device = devices_.find(worker.hello.device_key());
+  if (device != devices_.end()) {
+    device->second.members.erase(stream);
+    if (device->second.members.empty()) devices_.erase(device);
+  }
+  workers_.erase(found);
+  Refresh(pair);
+}
+
+void WorkerDirectory::Clear() {
+  for (const StreamId stream : Streams()) Remove(stream);
+}
+
+void WorkerDirectory::Refresh(Pair* pair) {
+  if (pair->workers[0].empty() && pair->workers[1].empty()) return;
+  // A role without workers keeps what its last ones said.
+  int32_t context = 0;
+  int32_t usable = 0;
+  std::vector<int32_t> stops;
+  for (int role = 0; role < kRoles; ++role) {
+    for (const StreamId stream : pair->workers[role]) {
+      const v1::WorkerHello& hello = Find(stream)->hello;
+      context = context == 0 ? hello.context_limit() : std::min(context, hello.context_limit());
+      usable = usable == 0 ? hello.usable_ids() : std::min(usable, hello.usable_ids());
+      stops.insert(stops.end(), hello.eos_ids().begin(), hello.eos_ids().end());
+      pair->model[role] = hello.model();
+    }
+  }
+  const bool whole = !pair->workers[0].empty() && !pair->workers[1].empty();
+  if (!whole && pair->context_limit > 0) {
+    context = std::min(context, pair->context_limit);
+    usable = std::min(usable, pair->usable_ids);
+    stops.insert(stops.end(), pair->stop_ids.begin(), pair->stop_ids.end());
+  }
+  std::sort(stops.begin(), stops.end());
+  stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
+  pair->context_limit = context;
+  pair->usable_ids = usable;
+  pair->stop_ids = std::move(stops);
+}
+
+AttachedWorker* WorkerDirectory::Find(StreamId stream) const {
+  const auto found = workers_.find(stream);
+  return found == workers_.end() ? nullptr : found->second.get();
+}
+
+AttachedWorker* WorkerDirectory::FindById(const std::string& worker_id) const {
+  for (const auto& [stream, worker] : workers_) {
+    if (worker->hello.worker_id() == worker_id) return worker.get();
+  }
+  return nullptr;
+}
+
+std::vector<StreamId> WorkerDirectory::Streams() const {
+  std::vector<StreamId> streams;
+  streams.reserve(workers_.size());
+  for (const auto& [stream, worker] : workers_) streams.push_back(stream);
+  return streams;
+}
+
+Device* WorkerDirectory::DeviceOf(const AttachedWorker& worker) {
+  const auto found = devices_.find(worker.hello.device_key());
+  return found == devices_.end() ? nullptr : &found->second;
+}
+
+int WorkerDirectory::InternClass(const std::string& numerics_class) {
+  return classes_.try_emplace(numerics_class, static_cast<int>(classes_.size()) + 1).first->second;
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,114 @@
+// WorkerDirectory knows the attached workers, the pairs that they form and the devices that they
+// share. It judges a hello; it does not decide who works.
+// Ownership: owns its entries; a pointer is valid until Remove or Clear.
+// Threads: lives on the scheduler's loop.
+// Units: capacity in blocks and sequences. A pair's limits are 0 while no worker has told them.
+// Errors: FAILED_PRECONDITION when a worker does not fit its pair, INVALID_ARGUMENT when its hello
+// makes no sense; messages name both values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "libs/tokens/token_types.h"
+#include "proto/scheduler.pb.h"
+#include "services/scheduler/core_options.h"
+#include "services/scheduler/turn_lease.h"
+#include "services/scheduler/watchdog.h"
+
+namespace tokenrouter {
+
+// A turn of a large worker that waits for its release.
+struct Releasable {
+  absl::Time since;
+  int64_t unseen_ids = 0;  // That the worker must read before it can answer.
+};
+
+struct AttachedWorker {
+  StreamId stream = 0;
+  v1::WorkerHello hello;
+  Role role = Role::kSmall;
+  int pair = 0;
+  int numerics_class = 0;  // Interned, from 1.
+  WorkerPulse pulse;
+  int64_t free_blocks = 0;
+  uint64_t steps = 0;
+  bool draining = false;
+
+  absl::btree_set<uint64_t> open;     // Requests that have a side here.
+  absl::btree_set<uint64_t> closing;  // Closed by us, not yet confirmed.
+  // Turns that are not yet released, oldest first (large side).
+  absl::btree_map<uint64_t, Releasable> releasable;
+  absl::flat_hash_map<std::pair<std::string, uint32_t>, Position> held;  // From an earlier term.
+
+  int32_t ready = 0;           // Requests whose turn may run here now.
+  uint64_t last_turn = 0;      // Turn number of its last lease.
+  bool nothing_ready = false;  // It said so when it gave back its lease; cleared by any command.
+  bool told_since_grant = false;
+
+  int32_t sequences() const { return static_cast<int32_t>(open.size() + closing.size()); }
+};
+
+struct Pair {
+  std::string name;
+  absl::btree_set<StreamId> workers[kRoles];
+  // What all attached workers allow; kept while a role is away so that a pair does not change.
+  int32_t context_limit = 0;
+  int32_t usable_ids = 0;
+  std::vector<int32_t> stop_ids;
+  std::string model[kRoles];
+};
+
+// Workers that share a device.
+struct Device {
+  absl::btree_set<StreamId> members;
+  TurnLease lease;
+};
+
+class WorkerDirectory {
+ public:
+  // The number of a pair; a new name gets a new number.
+  int PairOf(const std::string& name);
+  const Pair& pair(int index) const { return *pairs_[index]; }
+  int pairs() const { return static_cast<int>(pairs_.size()); }
+
+  // Whether the hello may join.
+  absl::Status Judge(const v1::WorkerHello& hello);
+  // REQUIRES: Judge(hello) is OK, stream unknown.
+  AttachedWorker* Add(StreamId stream, const v1::WorkerHello& hello, absl::Time now);
+  void Remove(StreamId stream);
+  void Clear();
+
+  AttachedWorker* Find(StreamId stream) const;
+  AttachedWorker* FindById(const std::string& worker_id) const;
+  // Streams in ascending order.
+  std::vector<StreamId> Streams() const;
+  absl::btree_map<std::string, Device>& devices() { return devices_; }
+  const absl::btree_map<StreamId, std::unique_ptr<AttachedWorker>>& workers() const {
+    return workers_;
+  }
+  // The device that the worker shares; null when it has one of its own.
+  Device* DeviceOf(const AttachedWorker& worker);
+
+ private:
+  absl::Status JudgeAgainstPair(const v1::WorkerHello& hello, const Pair& pair) const;
+  void Refresh(Pair* pair);
+  int InternClass(const std::string& numerics_class);
+
+  std::vector<std::unique_ptr<Pair>> pairs_;
+  absl::flat_hash_map<std::string, int> pair_numbers_;
+  absl::btree_map<StreamId, std::unique_ptr<AttachedWorker>> workers_;
+  absl::btree_map<std::string, Device> devices_;
+  absl::flat_hash_map<std::string, int> classes_;
+};
+
+}  // namespace tokenrouter
