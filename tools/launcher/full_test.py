@@ -1,10 +1,13 @@
 """The stages that `test full` adds: clang's thread-safety analysis, clang-tidy, fuzzers."""
 
+import json
+import re
 from pathlib import Path
 
 from build import build
 from commands import output_of, run
 from console import Console
+from failure import Failure
 from places import Places
 
 FUZZ_SECONDS = 60
@@ -20,51 +23,47 @@ def full_stages(places: Places, console: Console) -> list:
 
 
 def changed_sources(places: Places) -> list[Path]:
-    """Sources of every folder touched since main, committed or not; all folders when there is no
-    origin/main.
+    """Sources of the clang build in every folder that differs from origin/main; all of them when
+    there is no origin/main.
     """
+    commands = json.loads((places.build("clang") / "compile_commands.json").read_text())
+    sources = sorted({Path(entry["file"]).relative_to(places.checkout) for entry in commands})
+    written = [source for source in sources if source.parts[0] != "build"]
     git = ["git", "-C", str(places.checkout)]
     base = (output_of([*git, "merge-base", "HEAD", "origin/main"]) or "").strip()
-    changed = output_of([*git, "diff", "--name-only", base or "HEAD"]) or ""
+    if not base:
+        return written
+    changed = output_of([*git, "diff", "--name-only", base]) or ""
     folders = {Path(line).parent for line in changed.splitlines()}
-    tracked = [Path(line) for line in (output_of([*git, "ls-files", "*.cc"]) or "").splitlines()]
-    return [path for path in tracked if not base or path.parent in folders]
+    return [source for source in written if source.parent in folders]
 
 
 def _tidy(places: Places, console: Console) -> None:
     sources = changed_sources(places)
+    tidy = ["clang-tidy", "--quiet", "-p", str(places.build("clang"))]
     for number, source in enumerate(sources, 1):
         console.progress(f"clang-tidy {number}/{len(sources)}: {source}")
-        run(
-            [
-                "clang-tidy",
-                "--quiet",
-                "-p",
-                str(places.build("clang")),
-                str(places.checkout / source),
-            ],
-            f"clang-tidy {source}",
-        )
-    console.say(f"clang-tidy: {len(sources)} files")
+        run([*tidy, str(places.checkout / source)], f"clang-tidy {source}")
+    console.say(f"clang-tidy: {len(sources)} files in folders that differ from origin/main")
+
+
+def fuzz_targets(text: str) -> list[str]:
+    """Targets that tests/fuzz/CMakeLists.txt declares: tr_fuzz(NAME ...)."""
+    names = re.findall(r"^\s*tr_fuzz\((\w+)", text, re.MULTILINE)
+    if not names:
+        raise Failure("tests/fuzz/CMakeLists.txt declares no fuzzer")
+    return names
 
 
 def _fuzz(places: Places, console: Console) -> None:
-    build(places, "fuzz", [], console)
-    programs = sorted((places.build("fuzz") / "bin").glob("*_fuzz"))
-    for program in programs:
+    names = fuzz_targets((places.checkout / "tests" / "fuzz" / "CMakeLists.txt").read_text())
+    build(places, "fuzz", names, console)
+    for program in (places.build("fuzz") / "bin" / name for name in names):
         corpus = places.build("fuzz") / "corpus" / program.name
         corpus.mkdir(parents=True, exist_ok=True)
         seeds = places.checkout / "tests" / "fuzz" / "corpus" / program.name.removesuffix("_fuzz")
         console.progress(f"{program.name}: {FUZZ_SECONDS} s")
-        run(
-            [
-                str(program),
-                f"-max_total_time={FUZZ_SECONDS}",
-                f"-rss_limit_mb={FUZZ_MEMORY_MB}",
-                str(corpus),
-                *([str(seeds)] if seeds.is_dir() else []),
-            ],
-            program.name,
-            cwd=corpus.parent,
-        )
-    console.say(f"fuzzers: {', '.join(program.name for program in programs)}")
+        limits = [f"-max_total_time={FUZZ_SECONDS}", f"-rss_limit_mb={FUZZ_MEMORY_MB}"]
+        inputs = [str(corpus), *([str(seeds)] if seeds.is_dir() else [])]
+        run([str(program), *limits, *inputs], program.name, cwd=corpus.parent)
+    console.say(f"fuzzers: {', '.join(names)}")

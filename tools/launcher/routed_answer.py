@@ -102,7 +102,7 @@ def _events(plan: Plan, request: dict):
                 yield json.loads(data.removeprefix("data:"))
     except (OSError, http.client.HTTPException) as error:
         raise Failure(
-            f"the gateway on port {port} does not answer ({error}); is it running? "
+            f"the gateway on {host}:{port} does not answer ({error}); is it running? "
             "./tokenrouter status"
         ) from error
     finally:

@@ -8,8 +8,11 @@ from command_line import Arguments, Flag, Verb, nearest
 from console import Console
 from failure import UsageError
 from places import Places, find_places
+from process_names import PROCESSES
 from requirements import FOR_UP, bring
 from versions import read_versions
+
+MOST_FLAGS = 64
 
 
 def run(arguments: Arguments) -> int:
@@ -22,10 +25,11 @@ def run(arguments: Arguments) -> int:
     if name not in known:
         raise UsageError(f"unknown benchmark {name}; {nearest(name, known)}")
     bring(places, read_versions(places.lock), console, FOR_UP, arguments.has("--yes"))
-    build(places, "release", [], console)
+    build(places, "release", [f"{name}_bench", *PROCESSES], console)
     program = str(places.build("release") / "bin" / f"{name}_bench")
     json_file = arguments.value("--json")
-    os.execv(program, [program, *([f"--json={json_file}"] if json_file else [])])
+    flags = [f"--json={json_file}"] if json_file else []
+    os.execv(program, [program, *flags, *arguments.words[1:]])
 
 
 def known_benches(places: Places) -> list[str]:
@@ -39,8 +43,9 @@ VERB = Verb(
     name="bench",
     about="run a benchmark",
     run=run,
-    words="NAME",
-    most_words=1,
+    words="NAME [-- FLAGS]",
+    most_words=MOST_FLAGS,
+    details="Flags after -- go to the benchmark itself; NAME_bench --help lists them.",
     flags=(
         Flag("--json", "write the rows there too", value="FILE"),
         Flag("--yes", "agree to installing what is missing"),
