@@ -24,8 +24,13 @@ class Planner {
       }
     }
     ready_rows_ = static_cast<int64_t>(brief.size() + lengthy.size());
-    PlanBrief(std::move(brief), /*leave_room=*/!lengthy.empty());
-    PlanLengthy(std::move(lengthy));
+    if (budget_.max_rows == 1 && LengthyIsFirst(brief, lengthy)) {
+      PlanLengthy(std::move(lengthy));
+      PlanBrief(std::move(brief), /*leave_room=*/false);
+    } else {
+      PlanBrief(std::move(brief), /*leave_room=*/!lengthy.empty());
+      PlanLengthy(std::move(lengthy));
+    }
     if (ready_rows_ == 0) PlanIdle(std::move(idle));
     return std::move(plan_);
   }
@@ -39,6 +44,16 @@ class Planner {
     std::stable_sort(rows->begin(), rows->end(), [this](size_t a, size_t b) {
       return sequences_[a].last_step < sequences_[b].last_step;
     });
+  }
+
+  // With one row per step both kinds wait in one line.
+  bool LengthyIsFirst(const std::vector<size_t>& brief, const std::vector<size_t>& lengthy) const {
+    const auto earlier = [this](size_t a, size_t b) {
+      return sequences_[a].last_step < sequences_[b].last_step;
+    };
+    if (brief.empty() || lengthy.empty()) return brief.empty();
+    return earlier(*std::min_element(lengthy.begin(), lengthy.end(), earlier),
+                   *std::min_element(brief.begin(), brief.end(), earlier));
   }
 
   void PlanBrief(std::vector<size_t> rows, bool leave_room) {
@@ -55,14 +70,26 @@ class Planner {
     }
   }
 
+  // Equal shares; what the shorter rows leave goes to the longer ones. Shares below a worthwhile
+  // chunk would only spread the work: then the least recently run go first.
   void PlanLengthy(std::vector<size_t> rows) {
+    const int64_t slots = budget_.max_rows - static_cast<int64_t>(plan_.rows.size());
+    const int64_t worthwhile = std::max<int64_t>(1, tokens_left_ / kShortRowIds);
+    if (slots <= 0 || tokens_left_ <= 0) return;
     SortByTurn(&rows);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (static_cast<int32_t>(plan_.rows.size()) >= budget_.max_rows || tokens_left_ <= 0) return;
-      const auto waiting = static_cast<int64_t>(rows.size() - i);
-      // Whole shares only while they are worth a row; the least recently run go first.
-      const int64_t share = std::max<int64_t>(tokens_left_ / waiting, kShortRowIds);
-      AddChunk(rows[i], std::min(share, tokens_left_));
+    std::vector<size_t> taken;
+    for (const size_t index : rows) {
+      if (static_cast<int64_t>(taken.size()) >= std::min(slots, worthwhile)) break;
+      if (ChunkWithin(index, tokens_left_) > 0) {
+        taken.push_back(index);
+      } else {
+        plan_.starved.push_back(index);
+      }
+    }
+    std::stable_sort(taken.begin(), taken.end(),
+                     [this](size_t a, size_t b) { return Remaining(a) < Remaining(b); });
+    for (size_t i = 0; i < taken.size() && tokens_left_ > 0; ++i) {
+      AddChunk(taken[i], std::max<int64_t>(1, tokens_left_ / (taken.size() - i)));
     }
   }
 
@@ -100,22 +127,21 @@ class Planner {
     Add(index, ids, sequences_[index].choices);
   }
 
-  void AddChunk(size_t index, int64_t limit) {
+  // Ids of the next chunk under `limit` and the free blocks; 0: none.
+  int64_t ChunkWithin(size_t index, int64_t limit) const {
     const RowSnapshot& row = sequences_[index];
-    if (!MayStart(index)) {
-      plan_.starved.push_back(index);
-      return;
-    }
-    if (Remaining(index) <= limit && NewBlocks(index, Remaining(index)) <= blocks_left_) {
-      Add(index, Remaining(index), row.choices);
-      return;
-    }
-    // Not the last chunk: it leaves the ids that carry choices for later.
-    int64_t ids = std::min<int64_t>(limit, Remaining(index) - row.choices);
+    if (!MayStart(index)) return 0;
     const int64_t filled = BlocksOf(row.in_kv, budget_.block_size) + blocks_left_;
-    ids = std::min(ids, filled * budget_.block_size - row.in_kv);
+    const int64_t ids = std::min(limit, filled * budget_.block_size - row.in_kv);
+    if (ids >= Remaining(index)) return Remaining(index);
+    // Not the last chunk: it leaves the ids that carry choices for later.
+    return std::min<int64_t>(ids, Remaining(index) - row.choices);
+  }
+
+  void AddChunk(size_t index, int64_t limit) {
+    const int64_t ids = ChunkWithin(index, limit);
     if (ids > 0) {
-      Add(index, ids, 0);
+      Add(index, ids, ids == Remaining(index) ? sequences_[index].choices : 0);
     } else {
       plan_.starved.push_back(index);
     }

@@ -1,7 +1,7 @@
 // The choice of the next step: which rows, how many ids of each. A pure function of a snapshot.
 //   1. Rows that end in a choice at once (decode, short catch-up, verification), least recently run
 //      first; while longer ones wait they leave room for one chunk.
-//   2. Rows with more to read, in equal chunks; what is left over goes to the least recently run.
+//   2. Rows with more to read, in equal shares of the rest, as many as get a worthwhile chunk.
 //   3. Only when nothing is ready and `idle_step_tokens` > 0: rows without a turn catch up.
 // A row never gets part of its choices: its last chunk holds all of them.
 // Threads: pure. Units: tokens, unless a name says blocks.

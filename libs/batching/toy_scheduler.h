@@ -27,6 +27,8 @@ class ToyScheduler {
     std::string authors;
     std::string state;
     Role pen = Role::kSmall;
+    v1::Window window;  // Of the turn that the pen was given with, and its verify.
+    int32_t verify = 0;
     Position finish = 0;  // 0: goes on.
     v1::FinishReason reason = v1::FINISH_REASON_UNSPECIFIED;
     std::string detail;
@@ -89,7 +91,22 @@ class ToyScheduler {
     if (request.finish == 0) request.finish = static_cast<Position>(request.ids.size());
   }
 
-  // One step of that side, if it has one. `before` may meddle between Plan and Complete.
+  // The stream of that side breaks and comes back; the pen is given again with the same turn.
+  void Reconnect(Role role) {
+    core(role).Detach();
+    core(role).Hello();
+    v1::CommandFrame frame = Frame();
+    frame.mutable_attached()->mutable_stop_ids()->Add(stop_ids.begin(), stop_ids.end());
+    frame.mutable_attached()->set_keep_unclaimed_ms(5);
+    core(role).Apply(frame, now_);
+    for (auto& [key, request] : requests_) {
+      side(&request, role).open = false;
+      if (request.finish > 0 || request.pen != role) continue;
+      GivePen(key, &request, role, v1::Window(request.window), request.verify);
+    }
+  }
+
+  // One step of that side, if it has one. `meanwhile` may meddle between Plan and Complete.
   bool Step(
       Role role, const std::function<void()>& meanwhile = [] {}) {
     now_ += absl::Milliseconds(1);
@@ -137,6 +154,8 @@ class ToyScheduler {
 
   void GivePen(uint64_t key, Request* request, Role to, const v1::Window& window, int32_t verify) {
     request->pen = to;
+    request->window = window;
+    request->verify = verify;
     Request::Side& target = side(request, to);
     const std::vector<TokenId> history = History(*request);
     v1::CommandFrame frame = Frame();

@@ -324,5 +324,37 @@ TEST_F(WorkerCoreTest, CatchesUpWithoutATurnOnlyOnADeviceOfItsOwn) {
   }
 }
 
+TEST_F(WorkerCoreTest, ComputesOnASharedDeviceOnlyDuringItsTurn) {
+  Start({.device_key = "gpu"});
+  Attach();
+  Open(OpenOf(1, Spec("a", "never"), {1, 2}));
+  EXPECT_FALSE(Step().has_value());
+  now_ += absl::Milliseconds(30);
+  v1::CommandFrame grant = Commands();
+  grant.mutable_lease()->set_turn(4);
+  grant.mutable_lease()->set_max_ms(3);  // A step takes 2 ms here.
+  core_->Apply(grant, now_);
+  EXPECT_EQ(core_->counters().lease_wait, absl::Milliseconds(30));
+  EXPECT_FALSE(Step()->has_lease_return());
+  const auto last = Step();
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->lease_return().turn(), 4u);
+  EXPECT_EQ(last->lease_return().ready(), 1);
+  EXPECT_FALSE(Step().has_value());
+}
+
+TEST_F(WorkerCoreTest, ReturnsALeaseAtOnceWhenNothingIsReady) {
+  Start({.device_key = "gpu"});
+  Attach();
+  v1::CommandFrame grant = Commands();
+  grant.mutable_lease()->set_turn(4);
+  grant.mutable_lease()->set_max_ms(100);
+  core_->Apply(grant, now_);
+  const auto said = core_->TakePending(now_);
+  ASSERT_TRUE(said.has_value());
+  EXPECT_EQ(said->lease_return().turn(), 4u);
+  EXPECT_FALSE(core_->TakePending(now_).has_value());
+}
+
 }  // namespace
 }  // namespace tokenrouter
