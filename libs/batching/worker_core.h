@@ -28,11 +28,10 @@
 #include "libs/batching/row_outcome.h"
 #include "libs/batching/sequence_table.h"
 #include "libs/inference/engine.h"
+#include "libs/tokens/protocol_version.h"
 #include "proto/worker.pb.h"
 
 namespace tokenrouter {
-
-inline constexpr uint32_t kProtocolVersion = 1;
 
 struct WorkerCoreOptions {
   Role role = Role::kSmall;
