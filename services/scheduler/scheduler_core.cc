@@ -18,9 +18,10 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
       gateways_(&state_, &conclusion_, &placement_, &rows_, std::move(parts.opening)),
       workers_(&state_, &conclusion_, &placement_, &rows_, &turns_) {
   TR_CHECK(state_.output != nullptr);
-  conclusion_.on_end = [this](RequestMachine* request) {
+  conclusion_.on_end = [this, observe = std::move(parts.on_end)](RequestMachine* request) {
     placement_.Forget(request);
     gateways_.Forget(*request);
+    if (observe) observe(*request, state_.now);
   };
 }
 

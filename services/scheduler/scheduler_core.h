@@ -8,7 +8,7 @@
 // does not count is dropped and counted.
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -29,7 +29,9 @@ class SchedulerCore {
  public:
   struct Parts {
     OpeningRule opening;
-    const ReleasePolicy* release = nullptr;
+    const ReleasePolicy* release = nullptr;  // Null: greedy.
+    // Called for each request that ends, while it still exists; may be empty.
+    std::function<void(const RequestMachine&, absl::Time now)> on_end;
     Output* output = nullptr;
   };
   // `term`: unix milliseconds at the start of this process; raised when a peer has heard a higher

@@ -1,0 +1,58 @@
+#include "services/scheduler/scheduler_options.h"
+
+#include <algorithm>
+
+#include "libs/config/settings.h"
+#include "libs/status/status_macros.h"
+
+namespace tokenrouter {
+namespace {
+
+constexpr int32_t kMaxRequests = 1 << 20;
+constexpr int32_t kMaxWaitMs = 10 * 60 * 1000;
+constexpr int32_t kMaxCredit = 4096;
+constexpr int32_t kMinCredit = 2;  // Below it a writer would park at every token.
+
+LargePoolGone PolicyOf(const std::string& name) {
+  if (name == "fail") return LargePoolGone::kFail;
+  if (name == "small_only") return LargePoolGone::kSmallOnly;
+  return LargePoolGone::kWait;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
+                                                                      const char* const* argv) {
+  SchedulerOptions options;
+  CoreOptions& core = options.core;
+  std::string policy = "wait";
+  auto wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.large_wait));
+  auto drain_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(options.drain));
+  Settings settings("scheduler", "Brings requests, small and large workers together");
+  settings.Add("listen", &options.listen, "host:port of the gRPC server");
+  settings.Add("admin", &options.admin, "host:port of /metrics, /livez and /readyz");
+  settings.AddChoice("log_level", &options.log_level, {"debug", "info", "warning", "error"},
+                     "least severe line to log");
+  settings.Add("max_requests", &core.max_requests, 1, kMaxRequests, "requests in flight");
+  settings.Add("max_queued", &core.max_queued, 0, kMaxRequests,
+               "new requests that may wait for a worker with room");
+  settings.AddChoice("large_pool_gone", &policy, {"fail", "small_only", "wait"},
+                     "what becomes of requests that need the large model when there is none");
+  settings.Add("wait_ms", &wait_ms, 0, kMaxWaitMs,
+               "how long a request waits for a pool without any worker");
+  settings.Add("credit", &core.credit, kMinCredit, kMaxCredit,
+               "tokens that may be ahead of the client");
+  settings.Add("shared_threshold", &core.shared_threshold, 0, kMaxRequests,
+               "rows ready for the large model before it gets a shared device; 0: a fraction of "
+               "the live requests");
+  settings.Add("drain_ms", &drain_ms, 0, kMaxWaitMs, "for requests in flight after SIGTERM");
+  TR_ASSIGN_OR_RETURN(const bool run, settings.Parse(argc, argv));
+  if (!run) return std::nullopt;
+  core.large_pool_gone = PolicyOf(policy);
+  core.large_wait = core.small_wait = absl::Milliseconds(wait_ms);
+  core.string_stop_credit = std::min(core.string_stop_credit, core.credit);
+  options.drain = absl::Milliseconds(drain_ms);
+  return options;
+}
+
+}  // namespace tokenrouter
