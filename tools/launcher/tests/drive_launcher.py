@@ -1,4 +1,6 @@
-"""Runs the launcher with fake binaries: drive_launcher.py CHECKOUT HOME PORT_OFFSET VERB [ARGUMENTS].
+"""Runs the launcher with fake binaries.
+
+usage: drive_launcher.py CHECKOUT HOME PORT_OFFSET VERB [ARGUMENTS]
 
 Installing and building are left out; everything else is the real launcher in a process of its own.
 """
