@@ -73,8 +73,9 @@ class SchedulerServer::Impl : public Output {
                                                : absl::OkStatus();
                             }}));
     runtime_->SetReady(true);
-    LogInfo("scheduler_ready",
-            {{"port", runtime_->port()}, {"admin_port", admin_->port()}, {"term", core_.term()}});
+    LogInfo("listening", {{"name", "grpc"}, {"port", runtime_->port()}});
+    LogInfo("listening", {{"name", "admin"}, {"port", admin_->port()}});
+    LogInfo("ready", {{"term", core_.term()}});
     return absl::OkStatus();
   }
 
