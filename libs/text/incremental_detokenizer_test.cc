@@ -6,7 +6,7 @@
 #include <random>
 
 #include "libs/status/status_matchers.h"
-#include "libs/text/tiny_tokenizer.h"
+#include "libs/text/tiny_vocabulary.h"
 #include "libs/text/utf8_repair.h"
 
 namespace tokenrouter {
@@ -97,9 +97,9 @@ TEST_F(IncrementalDetokenizerTest, DeltasJoinToTheWholeDecodeForRandomIds) {
 }
 
 TEST_F(IncrementalDetokenizerTest, DeltasJoinToTheTextByteByByte) {
-  std::vector<std::string> texts = {"日本語のテキスト", "👩‍👩‍👧‍👦 family",
-                                    "العربية עברית"};
-  texts.insert(texts.end(), {"हिन्दी", "e\u0301\u0302\u0323 marks", "\u00a0\u2003space\u200b"});
+  std::vector<std::string> texts = {"日本語", "👩‍👩‍👧", "العربية"};
+  texts.insert(texts.end(), {"हिन्दी", "e\u0301\u0302\u0323 marks"});
+  texts.push_back("\u00a0\u2003space\u200b");
   texts.push_back(std::string("a\0b", 3));
   for (const std::string& text : texts) {
     EXPECT_EQ(Stream(Bytes(text), true), text);

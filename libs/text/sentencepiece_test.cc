@@ -5,7 +5,7 @@
 
 #include "libs/status/status_matchers.h"
 #include "libs/text/incremental_detokenizer.h"
-#include "libs/text/tiny_tokenizer.h"
+#include "libs/text/tiny_vocabulary.h"
 #include "libs/text/tokenizer.h"
 
 namespace tokenrouter {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "libs/status/status_matchers.h"
-#include "libs/text/tiny_tokenizer.h"
+#include "libs/text/tiny_vocabulary.h"
 
 namespace tokenrouter {
 namespace {

@@ -1,4 +1,4 @@
-#include "libs/text/tiny_tokenizer.h"
+#include "libs/text/tiny_vocabulary.h"
 
 #include <cstdint>
 #include <filesystem>
