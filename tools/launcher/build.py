@@ -7,15 +7,18 @@ from pathlib import Path
 from commands import cores, run
 from console import Console
 from places import Places
+from rust import cargo_program
+from versions import read_versions
 
 NINJA_STATUS = "[%f/%t] "
 
 
-def configure(
-    places: Places, preset: str, console: Console, definitions: dict[str, str] | None = None
-) -> None:
+def configure(places: Places, preset: str, console: Console) -> None:
     """Runs cmake only when the folder is new, or the presets or a definition changed."""
-    wanted = {"TOKENROUTER_HOME": str(places.home), **(definitions or {})}
+    wanted = {
+        "TOKENROUTER_HOME": str(places.home),
+        "CARGO": cargo_program(read_versions(places.lock)),
+    }
     folder = places.build(preset)
     if _is_configured(folder, places.checkout / "CMakePresets.json", wanted):
         return
@@ -29,15 +32,9 @@ def configure(
     )
 
 
-def build(
-    places: Places,
-    preset: str,
-    targets: list[str],
-    console: Console,
-    definitions: dict[str, str] | None = None,
-) -> None:
+def build(places: Places, preset: str, targets: list[str], console: Console) -> None:
     """An empty `targets` builds everything."""
-    configure(places, preset, console, definitions)
+    configure(places, preset, console)
     began = console.elapsed()
     steps = 0
 

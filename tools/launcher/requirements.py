@@ -30,14 +30,14 @@ class Needs:
     """What a verb stands on."""
 
     models: tuple[str, ...] = ("small", "large")
-    kubernetes: bool = False
+    test: bool = False
     full: bool = False
 
 
 FOR_UP = Needs()
-FOR_SETUP = Needs(models=("small", "large", "smollm2"), kubernetes=True)
+FOR_SETUP = Needs(models=("small", "large", "smollm2"), test=True)
 FOR_TEST = FOR_SETUP
-FOR_FULL_TEST = Needs(models=("small", "large", "smollm2"), kubernetes=True, full=True)
+FOR_FULL_TEST = Needs(models=("small", "large", "smollm2"), test=True, full=True)
 
 
 def find_missing(
@@ -45,7 +45,7 @@ def find_missing(
 ) -> list[Missing]:
     wanted = [
         *versions.debian_build,
-        *versions.debian_tools,
+        *(versions.debian_test if needs.test else ()),
         *(versions.debian_full if needs.full else ()),
     ]
     packages = missing_packages(wanted) + missing_rust_packages(versions, missing_packages)
@@ -65,7 +65,7 @@ def find_missing(
                 lambda: libtorch.install_libtorch(places, versions, console),
             )
         )
-    if needs.kubernetes and not kubernetes_tools.kubernetes_tools_are_present(places, versions):
+    if needs.test and not kubernetes_tools.kubernetes_tools_are_present(places, versions):
         size = format_bytes(versions.kubectl.bytes + versions.schemas.bytes)
         missing.append(
             Missing(

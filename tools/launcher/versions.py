@@ -33,7 +33,7 @@ class ModelFile:
 @dataclass(frozen=True)
 class Versions:
     debian_build: tuple[str, ...]
-    debian_tools: tuple[str, ...]
+    debian_test: tuple[str, ...]
     debian_full: tuple[str, ...]
     rust_minimum: tuple[int, int]
     rust_debian: tuple[str, ...]
@@ -58,7 +58,7 @@ def read_versions(path: Path) -> Versions:
     major, minor = rust["minimum"].split(".")
     return Versions(
         debian_build=tuple(debian["build"]),
-        debian_tools=tuple(debian["tools"]),
+        debian_test=tuple(debian["test"]),
         debian_full=tuple(debian["full"]),
         rust_minimum=(int(major), int(minor)),
         rust_debian=tuple(rust["debian"]),

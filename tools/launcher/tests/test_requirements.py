@@ -44,7 +44,7 @@ class VersionsTest(unittest.TestCase):
 
     def test_no_package_is_listed_twice(self):
         versions = read_versions(LOCK)
-        packages = [*versions.debian_build, *versions.debian_tools, *versions.debian_full]
+        packages = [*versions.debian_build, *versions.debian_test, *versions.debian_full]
         self.assertEqual(len(packages), len(set(packages)))
 
 
@@ -86,7 +86,7 @@ class RequirementsTest(unittest.TestCase):
         )
 
     def test_debian_packages_come_first_since_pip_is_one_of_them(self):
-        bring(self.places, self.versions, self.console, Needs(kubernetes=True), yes=True)
+        bring(self.places, self.versions, self.console, Needs(test=True), yes=True)
         self.assertEqual(
             self.installed,
             [
