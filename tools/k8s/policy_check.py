@@ -8,7 +8,7 @@ maps, claims, accounts.
 from schema_check import name_of
 
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
-DRAIN = "tokenrouter/drain-seconds"
+DRAIN_UNITS = {"--drain_seconds": 1.0, "--drain_ms": 0.001}
 
 
 def policy_findings(objects: list[dict]) -> list[str]:
@@ -90,17 +90,24 @@ def _container_problems(container: dict):
 
 
 def _shutdown_problems(workload: dict, container: dict, served: bool):
-    annotations = _template(workload).get("metadata", {}).get("annotations", {})
     sleep = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
     if served and not sleep:
         yield "a Service leads here, so preStop must sleep until its endpoints are withdrawn"
-    drain = annotations.get(DRAIN, "")
-    if not drain.isdigit():
-        yield f"annotation {DRAIN} must say how long the process drains"
+    drain = _drain_seconds(container)
+    if drain is None:
+        yield "a flag must say how long the process drains (--drain_seconds or --drain_ms)"
         return
     grace = _pod(workload).get("terminationGracePeriodSeconds", 30)
-    if grace < sleep + int(drain):
-        yield f"terminationGracePeriodSeconds {grace} is less than preStop {sleep} + drain {drain}"
+    if grace < sleep + drain:
+        yield f"terminationGracePeriodSeconds {grace} is less than preStop {sleep} + drain {drain:g}"
+
+
+def _drain_seconds(container: dict) -> float | None:
+    for argument in container.get("args", []):
+        for flag, unit in DRAIN_UNITS.items():
+            if argument.startswith(f"{flag}="):
+                return float(argument.partition("=")[2]) * unit
+    return None
 
 
 def _reference_problems(workload: dict, objects: list[dict]):

@@ -6,6 +6,7 @@ there.
 """
 
 import json
+import os
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -123,7 +124,7 @@ def _engine_flags(
     threads = (
         str(engine.threads)
         if engine.threads is not None
-        else settings.value(process, "threads", "2")
+        else settings.value(process, "threads", default_threads())
     )
     # One key for both workers: they share this machine's cores and take turns by lease.
     return [
@@ -132,6 +133,11 @@ def _engine_flags(
         ("threads", threads),
         ("device_key", settings.value(process, "device_key", "cpu")),
     ]
+
+
+def default_threads() -> str:
+    """Both workers may use every core: they take turns."""
+    return str(len(os.sched_getaffinity(0)))
 
 
 def tiny_tokenizer_path(places: Places) -> Path:

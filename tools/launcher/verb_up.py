@@ -123,7 +123,7 @@ VERB = Verb(
         Flag("--detach", "return once everything is ready; ./tokenrouter down stops it"),
         Flag("--config", "one configuration file for all four processes", value="FILE"),
         Flag("--port-offset", "shift every port by N, to run beside another checkout", value="N"),
-        Flag("--threads", "compute threads of each worker (2)", value="N"),
+        Flag("--threads", "compute threads of each worker (all cores)", value="N"),
         Flag("--timed", "engines that only keep time, with this curve (h200)", value="CURVE"),
     ),
     details="Stays until Ctrl-C. If a process dies, says which and why, and stops the rest.",

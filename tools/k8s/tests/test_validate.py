@@ -66,6 +66,13 @@ PLANTED = (
         "terminationGracePeriodSeconds: 60",
         "is less than preStop 10 + drain 60",
     ),
+    (
+        "large_worker.yaml",
+        "--drain_ms=60000",
+        "--drain_ms=600000",
+        "is less than preStop 0 + drain 600",
+    ),
+    ("large_worker.yaml", "- --drain_ms=60000", "- --threads=3", "how long the process drains"),
     ("gateway.yaml", "preStop:", "postStart:", "preStop must sleep"),
     ("gateway.yaml", "targetPort: http", "targetPort: htpp", "targetPort htpp is no port"),
     (

@@ -9,6 +9,7 @@ from process_names import PROCESSES, STOP_ORDER
 from process_plan import (
     EngineChoice,
     Plan,
+    default_threads,
     make_plan,
     models_needed,
     read_plan,
@@ -47,7 +48,7 @@ class ProcessPlanTest(unittest.TestCase):
                 "scheduler": "127.0.0.1:8002",
                 "pair": "default",
                 "engine": "torch",
-                "threads": "2",
+                "threads": default_threads(),
                 "device_key": "cpu",
                 "model": "/home/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
             },
