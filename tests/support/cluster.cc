@@ -50,6 +50,7 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(ClusterOptions options) 
     TR_RETURN_IF_ERROR(cluster->AddWorker(false));
   for (int i = 0; i < cluster->options_.large_workers; ++i)
     TR_RETURN_IF_ERROR(cluster->AddWorker(true));
+  if (!cluster->options_.start_gateway) return cluster;
   TR_RETURN_IF_ERROR(cluster->StartGateway());
   TR_RETURN_IF_ERROR(cluster->WaitUntilHealthy());
   return cluster;

@@ -21,6 +21,7 @@ struct ClusterOptions {
   std::vector<std::string> large_flags = {};
   std::vector<std::string> scheduler_flags = {};
   std::vector<std::string> gateway_flags = {};
+  bool start_gateway = true;  // Benches drive the scheduler's stream themselves.
 };
 
 // A started process and the ports it listens on.
@@ -33,7 +34,7 @@ struct Member {
 
 class Cluster {
  public:
-  // Returns once the gateway answers /health with 200.
+  // Returns once the gateway, if any, answers /health with 200.
   static absl::StatusOr<std::unique_ptr<Cluster>> Start(ClusterOptions options);
 
   Member& scheduler() { return scheduler_; }

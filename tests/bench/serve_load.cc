@@ -1,0 +1,120 @@
+#include "tests/bench/serve_load.h"
+
+#include <algorithm>
+#include <future>
+#include <iterator>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "libs/status/status_macros.h"
+#include "tests/support/chat.h"
+#include "tests/support/http_client.h"
+
+namespace tokenrouter {
+namespace {
+
+// Everyday requests to a coding model; long enough that 96 tokens never reach the end of the
+// answer.
+constexpr const char* kPrompts[] = {
+    "Write a Python function that merges two sorted lists and explain each step.",
+    "Write a C function that reverses a linked list in place. Show a test for it.",
+    "Explain how a hash table works and write one in Python with open addressing.",
+    "Write a SQL query that finds the second highest salary per department, and explain it.",
+    "Write a Python class for a least recently used cache with get and put methods.",
+    "Show how to read a large CSV file line by line in Python and sum one column.",
+    "Write a JavaScript function that debounces another function, with comments.",
+    "Write a Python generator that yields prime numbers, then use it to print twenty.",
+    "Explain the difference between a process and a thread with an example in Python.",
+    "Write a binary search in Java and explain why the midpoint needs care.",
+    "Write a Python script that counts the words of a text file and prints the top ten.",
+    "Implement depth first search and breadth first search on a graph in Python.",
+    "Write a Go program that starts three goroutines and collects their results.",
+    "Write a Python function that validates an email address without regular expressions.",
+    "Show a Rust struct for a stack of integers with push, pop and peek methods.",
+    "Write a bash script that backs up a folder and keeps the last five copies.",
+};
+
+struct TokenTimes {
+  ChatAnswer answer;
+  absl::Time sent;
+  std::vector<absl::Time> tokens;  // When each token arrived.
+};
+
+absl::StatusOr<TokenTimes> Follow(const BurstOptions& options, int client) {
+  const size_t prompt = static_cast<size_t>(options.first_prompt + client) % std::size(kPrompts);
+  ChatRequest request{.prompt = kPrompts[prompt], .max_tokens = options.new_tokens, .seed = client};
+  request.routing = options.routing;
+  TokenTimes times;
+  times.sent = absl::Now();
+  TR_ASSIGN_OR_RETURN(
+      const auto stream,
+      EventStream::Open(options.http_port, "/v1/chat/completions", ChatBody(request, true)));
+  if (stream->code() != 200) return absl::InternalError("the gateway refused the request");
+  while (true) {
+    TR_ASSIGN_OR_RETURN(const std::optional<std::string> event, stream->Next());
+    if (!event.has_value()) return absl::UnavailableError("the stream ended early");
+    if (*event == "[DONE]") return times;
+    TR_RETURN_IF_ERROR(AddEvent(*event, &times.answer));
+    times.tokens.resize(times.answer.ids.size(), absl::Now());
+  }
+}
+
+double DecodeRate(const std::vector<TokenTimes>& clients) {
+  absl::Time from = absl::InfinitePast(), to = absl::InfiniteFuture();
+  for (const TokenTimes& client : clients) {
+    from = std::max(from, client.tokens.front());
+    to = std::min(to, client.tokens.back());
+  }
+  if (to <= from) return 0;
+  int count = 0;
+  for (const TokenTimes& client : clients) {
+    count +=
+        static_cast<int>(std::count_if(client.tokens.begin(), client.tokens.end(),
+                                       [&](absl::Time time) { return time > from && time <= to; }));
+  }
+  return count / absl::ToDoubleSeconds(to - from);
+}
+
+}  // namespace
+
+absl::StatusOr<Burst> RunBurst(const BurstOptions& options) {
+  std::vector<std::future<absl::StatusOr<TokenTimes>>> futures;
+  for (int i = 0; i < options.clients; ++i) {
+    futures.push_back(std::async(std::launch::async, Follow, std::cref(options), i));
+  }
+  std::vector<TokenTimes> clients;
+  absl::Status failed;
+  for (auto& future : futures) {
+    absl::StatusOr<TokenTimes> times = future.get();
+    if (times.ok() && times->tokens.size() < 2)
+      times = absl::InternalError("fewer than two tokens came");
+    if (times.ok()) clients.push_back(*std::move(times));
+    failed.Update(times.status());
+  }
+  TR_RETURN_IF_ERROR(failed);
+  Burst burst;
+  absl::Time first = absl::InfiniteFuture(), last = absl::InfinitePast();
+  for (const TokenTimes& client : clients) {
+    burst.tokens += static_cast<int>(client.tokens.size());
+    burst.large_tokens += client.answer.CountBy("large");
+    burst.ttft_ms.push_back(absl::ToDoubleMilliseconds(client.tokens.front() - client.sent));
+    burst.tpot_ms.push_back(
+        absl::ToDoubleMilliseconds(client.tokens.back() - client.tokens.front()) /
+        static_cast<double>(client.tokens.size() - 1));
+    first = std::min(first, client.sent);
+    last = std::max(last, client.tokens.back());
+  }
+  burst.seconds = absl::ToDoubleSeconds(last - first);
+  burst.decode_tokens_per_s = DecodeRate(clients);
+  return burst;
+}
+
+double Percentile(std::vector<double> values, double share) {
+  const auto nth =
+      values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), nth, values.end());
+  return *nth;
+}
+
+}  // namespace tokenrouter
