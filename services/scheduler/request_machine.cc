@@ -39,7 +39,7 @@ RequestMachine::RequestMachine(Origin origin, v1::GenerationSpec spec, TokenHist
       history_(std::move(history)),
       state_(std::move(state)),
       pen_(std::move(pen)),
-      acked_(history_.committed()),
+      acked_(history_.prompt_length()),
       phase_since_(origin.submitted_at),
       stalled_since_(origin.submitted_at) {
   TR_CHECK(history_.tail().empty());

@@ -1,0 +1,70 @@
+// SimulatedGateway is a gateway process on the simulated network: the real SchedulerLinkCore with
+// clients that read at their own pace, cancel, or find a stop string. It records what each request
+// got and checks on the way that nothing comes twice and that credits are kept.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "services/gateway/scheduler_link_core.h"
+#include "tests/simulation/simulated_scheduler.h"
+
+namespace tokenrouter::simulation {
+
+// A request and how its client behaves.
+struct ClientPlan {
+  v1::GenerationSpec spec;
+  std::vector<TokenId> prompt;
+  absl::Duration starts_after;
+  absl::Duration reads_in;  // From a chunk to its acknowledgement.
+  int cancels_after = -1;   // Generated tokens; -1: never.
+  int stops_after = -1;     // Generated tokens at which a stop string is found; -1: never.
+  Position credit_window = 0;
+  Position credit_slack = 0;  // A verified tail may end so far beyond the credit.
+};
+
+// What became of it.
+struct ClientRecord {
+  ClientPlan plan;
+  bool submitted = false;
+  bool ended = false;
+  bool cancelled = false;
+  bool stopped = false;  // By its stop string.
+  bool degraded = false;
+  std::vector<TokenId> ids;  // Generated.
+  Position acknowledged = 0;
+  v1::Finish finish;
+  absl::Status error;
+};
+
+class SimulatedGateway {
+ public:
+  SimulatedGateway(EventQueue* events, RandomSource* random, SimulatedScheduler* scheduler,
+                   const std::string& id, WireDelays delays);
+
+  void Run(const ClientPlan& plan);
+  void Cut(bool half_open);
+  bool AllEnded() const;
+  const std::map<uint64_t, ClientRecord>& records() const { return records_; }
+
+ private:
+  void Dial();
+  void OnFrame(const v1::SchedulerFrame& frame);
+  void Pump();
+  void OnEvent(const LinkEvent& event);
+  void Read(uint64_t handle, Position position);
+
+  EventQueue* const events_;
+  RandomSource* const random_;
+  SimulatedScheduler* const scheduler_;
+  const WireDelays delays_;
+  SchedulerLinkCore link_;
+  std::shared_ptr<GatewayWire> wire_;
+  std::map<uint64_t, ClientRecord> records_;
+  uint64_t next_handle_ = 1;
+  absl::Time pump_at_ = absl::InfiniteFuture();
+};
+
+}  // namespace tokenrouter::simulation

@@ -1,0 +1,130 @@
+#include "tests/simulation/simulated_scheduler.h"
+
+#include <utility>
+
+#include "libs/status/check.h"
+#include "services/scheduler/opening_rule.h"
+
+namespace tokenrouter::simulation {
+namespace {
+
+constexpr absl::Duration kTick = absl::Milliseconds(10);
+constexpr absl::Duration kFlushDelay = absl::Microseconds(20);
+
+}  // namespace
+
+void SimulatedScheduler::Start(absl::Duration clock_skew) {
+  TR_CHECK(core_ == nullptr);
+  const absl::Time wall_clock = events_->now() + clock_skew;
+  core_ = std::make_unique<SchedulerCore>(
+      options_, static_cast<uint64_t>(absl::ToUnixMillis(wall_clock)),
+      SchedulerCore::Parts{.opening = OpeningOf, .release = nullptr, .on_end = {}, .output = this});
+  const int generation = ++generation_;
+  events_->After(kTick, [this, generation] { Tick(generation); });
+}
+
+void SimulatedScheduler::Kill() {
+  if (core_ == nullptr) return;
+  core_.reset();
+  ++restarts_;
+  flush_due_ = false;
+  ++generation_;
+  for (const auto& [stream, wire] : std::exchange(gateways_, {})) {
+    wire->DropServer();
+    wire->Cut(random_->Between(absl::ZeroDuration(), absl::Milliseconds(5)), absl::Hours(1));
+  }
+  for (const auto& [stream, wire] : std::exchange(workers_, {})) {
+    wire->DropServer();
+    wire->Cut(random_->Between(absl::ZeroDuration(), absl::Milliseconds(5)), absl::Hours(1));
+  }
+}
+
+bool SimulatedScheduler::Accept(const std::shared_ptr<GatewayWire>& wire) {
+  if (core_ == nullptr) return false;
+  const StreamId stream = next_stream_++;
+  gateways_[stream] = wire;
+  wire->SetServer({[this, stream](const v1::GatewayFrame& frame) {
+                     if (!gateways_.contains(stream)) return;
+                     core_->OnGatewayFrame(stream, frame, events_->now());
+                     FlushSoon();
+                   },
+                   [this, stream] {
+                     if (gateways_.erase(stream) == 0) return;
+                     core_->OnGatewayGone(stream, events_->now());
+                     FlushSoon();
+                   }});
+  return true;
+}
+
+bool SimulatedScheduler::Accept(const std::shared_ptr<WorkerWire>& wire) {
+  if (core_ == nullptr) return false;
+  const StreamId stream = next_stream_++;
+  workers_[stream] = wire;
+  wire->SetServer({[this, stream](const v1::WorkerFrame& frame) {
+                     if (!workers_.contains(stream)) return;
+                     core_->OnWorkerFrame(stream, frame, events_->now());
+                     FlushSoon();
+                   },
+                   [this, stream] {
+                     if (workers_.erase(stream) == 0) return;
+                     core_->OnWorkerGone(stream, events_->now());
+                     FlushSoon();
+                   }});
+  return true;
+}
+
+void SimulatedScheduler::FlushSoon() {
+  if (std::exchange(flush_due_, true)) return;
+  events_->After(kFlushDelay, [this, generation = generation_] {
+    if (generation != generation_) return;
+    flush_due_ = false;
+    core_->Flush(events_->now());
+  });
+}
+
+void SimulatedScheduler::Tick(int generation) {
+  if (generation != generation_) return;
+  core_->OnTick(events_->now());
+  core_->Flush(events_->now());
+  CheckWaits();
+  for (const auto& turns : core_->counters().lease_turns) {
+    expired_leases_ += turns[Index(LeaseOutcome::kExpired)];
+  }
+  events_->After(kTick, [this, generation] { Tick(generation); });
+}
+
+void SimulatedScheduler::CheckWaits() const {
+  core_->requests().ForEach([this](const RequestMachine& request) {
+    if (request.phase() != Phase::kWaiting) return;
+    TR_CHECK(events_->now() <= request.wait_until())
+        << "request " << request.spec().request_id() << " waits beyond its cap";
+  });
+}
+
+void SimulatedScheduler::ToGateway(StreamId stream, v1::SchedulerFrame* frame) {
+  if (const auto found = gateways_.find(stream); found != gateways_.end()) {
+    found->second->SendDown(*frame);
+  }
+}
+
+void SimulatedScheduler::ToWorker(StreamId stream, v1::CommandFrame* frame) {
+  if (const auto found = workers_.find(stream); found != workers_.end()) {
+    found->second->SendDown(*frame);
+  }
+}
+
+void SimulatedScheduler::CloseGateway(StreamId stream, const absl::Status& /*why*/) {
+  const auto found = gateways_.find(stream);
+  if (found == gateways_.end()) return;
+  found->second->CloseFromServer();
+  gateways_.erase(found);
+}
+
+void SimulatedScheduler::CloseWorker(StreamId stream, const absl::Status& /*why*/) {
+  const auto found = workers_.find(stream);
+  if (found == workers_.end()) return;
+  found->second->CloseFromServer();
+  workers_.erase(found);
+}
+
+}  // namespace tokenrouter::simulation

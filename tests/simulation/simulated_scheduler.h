@@ -1,0 +1,59 @@
+// SimulatedScheduler is a scheduler process on the simulated network: the real SchedulerCore,
+// killed and started again with a new term at will.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "services/scheduler/scheduler_core.h"
+#include "tests/simulation/event_queue.h"
+#include "tests/simulation/random_source.h"
+#include "tests/simulation/wire.h"
+
+namespace tokenrouter::simulation {
+
+using GatewayWire = Wire<v1::GatewayFrame, v1::SchedulerFrame>;
+using WorkerWire = Wire<v1::WorkerFrame, v1::CommandFrame>;
+
+class SimulatedScheduler : public Output {
+ public:
+  SimulatedScheduler(EventQueue* events, RandomSource* random, CoreOptions options)
+      : events_(events), random_(random), options_(options) {}
+
+  // `clock_skew` is added to the wall clock that the term is made of.
+  void Start(absl::Duration clock_skew);
+  void Kill();
+  bool running() const { return core_ != nullptr; }
+  // REQUIRES: running().
+  const SchedulerCore& core() const { return *core_; }
+  int restarts() const { return restarts_; }
+  uint64_t expired_leases() const { return expired_leases_; }
+
+  // A client dials; false when nobody listens.
+  bool Accept(const std::shared_ptr<GatewayWire>& wire);
+  bool Accept(const std::shared_ptr<WorkerWire>& wire);
+
+  void ToGateway(StreamId stream, v1::SchedulerFrame* frame) override;
+  void ToWorker(StreamId stream, v1::CommandFrame* frame) override;
+  void CloseGateway(StreamId stream, const absl::Status& why) override;
+  void CloseWorker(StreamId stream, const absl::Status& why) override;
+
+ private:
+  void FlushSoon();
+  void Tick(int generation);
+  void CheckWaits() const;
+
+  EventQueue* const events_;
+  RandomSource* const random_;
+  const CoreOptions options_;
+  std::unique_ptr<SchedulerCore> core_;
+  int generation_ = 0;
+  int restarts_ = 0;
+  uint64_t expired_leases_ = 0;
+  bool flush_due_ = false;
+  StreamId next_stream_ = 1;
+  std::map<StreamId, std::shared_ptr<GatewayWire>> gateways_;
+  std::map<StreamId, std::shared_ptr<WorkerWire>> workers_;
+};
+
+}  // namespace tokenrouter::simulation

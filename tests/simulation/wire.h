@@ -1,0 +1,98 @@
+// Wire is one simulated gRPC stream. Within a direction frames keep their order; between
+// directions and streams nothing is promised. A cut drops what is under way, and each end learns of
+// it in its own time.
+// Ownership: shared by both ends and by the events under way.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "tests/simulation/event_queue.h"
+#include "tests/simulation/random_source.h"
+
+namespace tokenrouter::simulation {
+
+struct WireDelays {
+  absl::Duration low = absl::Microseconds(50);
+  absl::Duration high = absl::Microseconds(400);
+  double slow_share = 0.02;  // Of the frames take up to `slow`.
+  absl::Duration slow = absl::Milliseconds(20);
+};
+
+// Up: client to server. Down: server to client.
+template <typename Up, typename Down>
+class Wire : public std::enable_shared_from_this<Wire<Up, Down>> {
+ public:
+  struct ServerEnd {
+    std::function<void(const Up&)> on_frame;
+    std::function<void()> on_gone;
+  };
+  struct ClientEnd {
+    std::function<void(const Down&)> on_frame;
+    std::function<void()> on_closed;
+  };
+
+  Wire(EventQueue* events, RandomSource* random, WireDelays delays)
+      : events_(events), random_(random), delays_(delays) {}
+
+  void SetServer(ServerEnd end) { server_ = std::move(end); }
+  void SetClient(ClientEnd end) { client_ = std::move(end); }
+  // The end's process is dead or has moved on: it hears nothing any more.
+  void DropServer() { server_ = {}; }
+  void DropClient() { client_ = {}; }
+
+  void SendUp(const Up& frame) {
+    Deliver(&last_up_, [self = this->shared_from_this(), frame] {
+      if (!self->cut_ && self->server_.on_frame) self->server_.on_frame(frame);
+    });
+  }
+  void SendDown(const Down& frame) {
+    Deliver(&last_down_, [self = this->shared_from_this(), frame] {
+      if (!self->cut_ && self->client_.on_frame) self->client_.on_frame(frame);
+    });
+  }
+  // An orderly end: after what was sent before it.
+  void CloseFromServer() {
+    Deliver(&last_down_, [self = this->shared_from_this()] { self->EndClient(); });
+    DropServer();
+  }
+  void CloseFromClient() {
+    Deliver(&last_up_, [self = this->shared_from_this()] { self->EndServer(); });
+    DropClient();
+  }
+  // The network breaks; each end notices after its own delay.
+  void Cut(absl::Duration client_notices, absl::Duration server_notices) {
+    cut_ = true;
+    events_->After(client_notices, [self = this->shared_from_this()] { self->EndClient(); });
+    events_->After(server_notices, [self = this->shared_from_this()] { self->EndServer(); });
+  }
+
+ private:
+  void Deliver(absl::Time* last, std::function<void()> action) {
+    absl::Duration delay = random_->Between(delays_.low, delays_.high);
+    if (random_->Chance(delays_.slow_share)) delay = random_->Between(delays_.high, delays_.slow);
+    *last = std::max(*last, events_->now() + delay);
+    events_->At(*last, std::move(action));
+  }
+  void EndClient() {
+    const auto closed = std::exchange(client_, {}).on_closed;
+    if (closed) closed();
+  }
+  void EndServer() {
+    const auto gone = std::exchange(server_, {}).on_gone;
+    if (gone) gone();
+  }
+
+  EventQueue* const events_;
+  RandomSource* const random_;
+  const WireDelays delays_;
+  ServerEnd server_;
+  ClientEnd client_;
+  bool cut_ = false;
+  absl::Time last_up_;
+  absl::Time last_down_;
+};
+
+}  // namespace tokenrouter::simulation

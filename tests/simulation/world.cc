@@ -1,0 +1,289 @@
+#include "tests/simulation/world.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/simulation/reference_run.h"
+
+namespace tokenrouter::simulation {
+namespace {
+
+constexpr int32_t kUsableIds = 500;
+constexpr TokenId kEos = 499;
+constexpr absl::Duration kFaultsWithin = absl::Milliseconds(600);
+constexpr absl::Duration kGiveUp = absl::Seconds(120);
+constexpr int kSeedsWithoutFaults = 4;  // One in so many.
+
+CoreOptions DrawOptions(RandomSource* random) {
+  CoreOptions options;
+  options.credit = random->Chance(0.5) ? 64 : static_cast<Position>(random->Between(2, 24));
+  options.string_stop_credit = std::min<Position>(16, options.credit);
+  options.large_pool_gone = LargePoolGone::kWait;
+  options.large_wait = options.small_wait = absl::Seconds(60);
+  options.keep_unclaimed = absl::Seconds(1);
+  options.max_reopens = 64;
+  options.lease_max = absl::Milliseconds(random->Between(5, 50));
+  options.shared_threshold = static_cast<int>(random->Between(0, 3));
+  return options;
+}
+
+}  // namespace
+
+World::World(uint64_t seed) : random_(seed), options_(DrawOptions(&random_)) {
+  if (random_.Chance(0.2)) delays_.slow_share = 0.2;
+  for (const Role role : {Role::kSmall, Role::kLarge}) {
+    models_[Index(role)] = {.seed = random_.Bits(),
+                            .role = role,
+                            .agreement = 0.8,
+                            .usable_ids = kUsableIds,
+                            .eos_ids = {kEos},
+                            .eos_probability = 0.02};
+  }
+  models_[1].seed = models_[0].seed;
+  scheduler_ = std::make_unique<SimulatedScheduler>(&events_, &random_, options_);
+  scheduler_->Start(absl::ZeroDuration());
+  shared_device_ = random_.Chance(0.4);
+  if (random_.Between(1, kSeedsWithoutFaults) > 1) {
+    faults_planned_ = static_cast<int>(random_.Between(1, 6));
+  }
+  BuildWorkers();
+  BuildRequests();
+  PlanFaults();
+}
+
+void World::BuildWorkers() {
+  for (const Role role : {Role::kSmall, Role::kLarge}) {
+    const auto count = random_.Between(1, 2);
+    for (int i = 0; i < count; ++i) {
+      WorkerSetup setup;
+      setup.core.role = role;
+      setup.core.worker_id = absl::StrCat(RoleName(role), i);
+      setup.core.pair = "pair";
+      setup.core.tokenizer_fingerprint = "tokenizer";
+      setup.core.eos_ids = {kEos};
+      setup.core.device_key = shared_device_ ? "device" : "";
+      setup.core.max_sequences = static_cast<int32_t>(random_.Between(1, 8));
+      setup.core.max_rows = static_cast<int32_t>(random_.Between(1, 16));
+      setup.core.max_step_tokens = random_.Chance(0.5) ? 512 : 80;
+      setup.engine.model = models_[Index(role)];
+      setup.engine.model_name = RoleName(role);
+      setup.engine.context_limit = 128;
+      setup.engine.block_size = 8;
+      setup.engine.total_blocks = random_.Chance(0.5) ? 1024 : 24;
+      setup.step_base = absl::Microseconds(random_.Between(300, 4000));
+      workers_.push_back(std::make_unique<SimulatedWorker>(&events_, &random_, scheduler_.get(),
+                                                           setup, delays_,
+                                                           shared_device_ ? &device_ : nullptr));
+      workers_.back()->Start();
+    }
+  }
+}
+
+void World::BuildRequests() {
+  const auto gateways = random_.Between(1, 2);
+  for (int i = 0; i < gateways; ++i) {
+    gateways_.push_back(std::make_unique<SimulatedGateway>(&events_, &random_, scheduler_.get(),
+                                                           absl::StrCat("gateway", i), delays_));
+  }
+  const auto requests = random_.Between(2, 8);
+  for (int i = 0; i < requests; ++i) {
+    gateways_[random_.Between(0, gateways - 1)]->Run(DrawRequest(i));
+  }
+}
+
+ClientPlan World::DrawRequest(int number) {
+  ClientPlan plan;
+  const auto length = random_.Between(1, 40);
+  for (int i = 0; i < length; ++i) {
+    plan.prompt.push_back(static_cast<TokenId>(random_.Between(0, kUsableIds - 2)));
+  }
+  v1::GenerationSpec& spec = plan.spec;
+  spec.set_request_id(absl::StrCat("request", number));
+  spec.set_pair("pair");
+  spec.set_prompt_length(static_cast<int32_t>(length));
+  spec.mutable_stop()->set_max_new_tokens(static_cast<int32_t>(random_.Between(1, 60)));
+  if (random_.Chance(0.2)) spec.mutable_stop()->set_ignore_eos(true);
+  spec.mutable_sampling()->set_temperature(random_.Chance(0.5) ? 0.0f : 1.0f);
+  spec.mutable_sampling()->set_seed(random_.Bits());
+  v1::RoutingParameters& routing = *spec.mutable_routing();
+  static constexpr const char* kAlgorithms[] = {"never", "always", "random", "entropy",
+                                                "speculative"};
+  routing.set_algorithm(kAlgorithms[random_.Between(0, 4)]);
+  if (routing.algorithm() == "random") {
+    (*routing.mutable_parameters())["p"] = 0.05 * static_cast<double>(random_.Between(0, 12));
+  } else if (routing.algorithm() == "entropy") {
+    (*routing.mutable_parameters())["threshold"] = 0.45;
+  } else if (routing.algorithm() == "speculative") {
+    const auto window = random_.Between(1, 6);
+    (*routing.mutable_parameters())["window"] = static_cast<double>(window);
+    plan.credit_slack = static_cast<Position>(window + 1);
+  }
+  spec.set_string_stops(random_.Chance(0.3));
+  plan.credit_window = spec.string_stops() ? options_.string_stop_credit : options_.credit;
+  plan.starts_after = random_.Between(absl::ZeroDuration(), absl::Milliseconds(200));
+  plan.reads_in = random_.Chance(0.8)
+                      ? random_.Between(absl::ZeroDuration(), absl::Milliseconds(2))
+                      : random_.Between(absl::Milliseconds(10), absl::Milliseconds(300));
+  if (random_.Chance(0.15)) plan.cancels_after = static_cast<int>(random_.Between(1, 20));
+  if (spec.string_stops() && random_.Chance(0.5)) {
+    plan.stops_after = static_cast<int>(random_.Between(1, 20));
+  }
+  return plan;
+}
+
+void World::PlanFaults() {
+  for (int i = 0; i < faults_planned_; ++i) {
+    events_.After(random_.Between(absl::ZeroDuration(), kFaultsWithin), [this] { Fault(); });
+  }
+}
+
+void World::Fault() {
+  SimulatedWorker& worker = *workers_[random_.Between(0, workers_.size() - 1)];
+  switch (random_.Between(0, 6)) {
+    case 0:
+    case 1:
+      KillWorker();
+      break;
+    case 2:
+      worker.Cut(random_.Chance(0.3));
+      break;
+    case 3:
+      worker.Freeze(random_.Chance(0.5) ? absl::Milliseconds(random_.Between(5, 200))
+                                        : absl::Seconds(random_.Between(2, 8)));
+      break;
+    case 4:
+      gateways_[random_.Between(0, gateways_.size() - 1)]->Cut(random_.Chance(0.3));
+      break;
+    default:
+      KillScheduler();
+  }
+}
+
+void World::KillWorker() {
+  SimulatedWorker* const worker = workers_[random_.Between(0, workers_.size() - 1)].get();
+  worker->Kill();
+  events_.After(random_.Between(absl::Milliseconds(1), absl::Seconds(2)), [worker] {
+    if (!worker->running()) worker->Start();
+  });
+}
+
+void World::KillScheduler() {
+  scheduler_->Kill();
+  // The next host's clock may be behind.
+  const absl::Duration skew =
+      random_.Chance(0.3) ? -absl::Seconds(random_.Between(1, 100)) : absl::ZeroDuration();
+  events_.After(random_.Between(absl::Milliseconds(1), absl::Seconds(1)), [this, skew] {
+    if (!scheduler_->running()) scheduler_->Start(skew);
+  });
+}
+
+WorldOutcome World::Run() {
+  const absl::Time give_up = events_.now() + kGiveUp;
+  const absl::Time faults_over = events_.now() + kFaultsWithin;
+  while (!Quiet() || events_.now() < faults_over) {
+    if (!events_.Step(give_up)) break;
+  }
+  WorldOutcome outcome;
+  outcome.faults = faults_planned_;
+  outcome.events = events_.ran();
+  outcome.fingerprint = static_cast<uint64_t>(absl::ToUnixNanos(events_.now()));
+  for (const auto& gateway : gateways_) {
+    for (const auto& [handle, record] : gateway->records()) {
+      outcome.tokens += record.ids.size();
+      for (const TokenId id : record.ids) {
+        outcome.fingerprint = outcome.fingerprint * 1099511628211u + static_cast<uint64_t>(id);
+      }
+    }
+  }
+  for (const std::string& failure : {CheckAnswers(), CheckMemory(), CheckDevice()}) {
+    if (outcome.failure.empty() && !failure.empty()) {
+      outcome.failure = absl::StrCat(failure, "\n", Describe());
+    }
+  }
+  return outcome;
+}
+
+// All requests have ended and all memory has come back.
+bool World::Quiet() const {
+  for (const auto& gateway : gateways_) {
+    if (!gateway->AllEnded()) return false;
+  }
+  return CheckMemory().empty();
+}
+
+std::string World::CheckAnswers() const {
+  for (const auto& gateway : gateways_) {
+    for (const auto& [handle, record] : gateway->records()) {
+      const std::string failure = CheckAnswer(record);
+      if (!failure.empty()) return failure;
+    }
+  }
+  return "";
+}
+
+std::string World::CheckAnswer(const ClientRecord& record) const {
+  const v1::GenerationSpec& spec = record.plan.spec;
+  const std::string name = absl::StrCat(spec.request_id(), " (", spec.routing().algorithm(), ") ");
+  if (!record.ended) {
+    return absl::StrCat(name, "did not end; it has ", record.ids.size(), " tokens");
+  }
+  if (!record.error.ok()) return absl::StrCat(name, "failed: ", record.error.ToString());
+  if (record.degraded) return absl::StrCat(name, "is marked degraded");
+  const ReferenceAnswer expected = RunReference(spec, record.plan.prompt, models_[0], models_[1]);
+  if (record.cancelled || record.stopped) {
+    const bool prefix = record.ids.size() <= expected.ids.size() &&
+                        std::equal(record.ids.begin(), record.ids.end(), expected.ids.begin());
+    return prefix ? "" : absl::StrCat(name, "is no prefix of the undisturbed answer");
+  }
+  if (record.ids != expected.ids) {
+    return absl::StrCat(name, "got ", absl::StrJoin(record.ids, ","), " instead of ",
+                        absl::StrJoin(expected.ids, ","));
+  }
+  const auto end = static_cast<Position>(spec.prompt_length() + record.ids.size());
+  if (record.finish.reason() != expected.reason || record.finish.position() != end) {
+    return absl::StrCat(name, "ended with ", record.finish.ShortDebugString());
+  }
+  return "";
+}
+
+std::string World::CheckMemory() const {
+  for (const auto& worker : workers_) {
+    if (worker->blocks_in_use() != 0 || worker->sequences() != 0) {
+      return absl::StrCat("memory is still in use: ", worker->Describe());
+    }
+  }
+  if (scheduler_->running() && scheduler_->core().requests().size() != 0) {
+    return absl::StrCat("the scheduler still has ", scheduler_->core().requests().size(),
+                        " requests");
+  }
+  return "";
+}
+
+std::string World::CheckDevice() const {
+  if (!shared_device_ || faults_planned_ > 0 || scheduler_->expired_leases() > 0) return "";
+  if (device_.worst <= 1) return "";
+  return absl::StrCat(device_.worst, " workers computed on one device at once");
+}
+
+std::string World::Describe() const {
+  std::string text = absl::StrCat("time ", absl::FormatTime(events_.now()), ", faults ",
+                                  faults_planned_, ", shared device ", shared_device_,
+                                  ", scheduler restarts ", scheduler_->restarts());
+  for (const auto& worker : workers_) absl::StrAppend(&text, "\n  ", worker->Describe());
+  if (!scheduler_->running()) return text;
+  for (const uint64_t key : scheduler_->core().requests().Keys()) {
+    const RequestMachine& request = *scheduler_->core().requests().Find(key);
+    absl::StrAppend(&text, "\n  ", request.spec().request_id(), " ",
+                    kPhaseNames[Index(request.phase())], ", pen ", RoleName(request.pen().role),
+                    ", committed ", request.history().committed(), " of ", request.history().size(),
+                    ", acked ", request.acked(), ", parked ", request.parked(), ", small epoch ",
+                    request.side(Role::kSmall).epoch, " on ", request.side(Role::kSmall).worker,
+                    ", large epoch ", request.side(Role::kLarge).epoch, " on ",
+                    request.side(Role::kLarge).worker, ", pen credit ",
+                    request.side(request.pen().role).credit);
+  }
+  return text;
+}
+
+}  // namespace tokenrouter::simulation

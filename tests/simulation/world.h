@@ -1,0 +1,56 @@
+// World is one simulated deployment and its fate, all drawn from one seed: workers, gateways,
+// requests, faults. Run plays it to the end and says what went wrong, if anything.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/simulated_gateway.h"
+#include "tests/simulation/simulated_worker.h"
+
+namespace tokenrouter::simulation {
+
+struct WorldOutcome {
+  std::string failure;  // Empty: every invariant held.
+  uint64_t events = 0;
+  uint64_t tokens = 0;       // Given to clients.
+  uint64_t fingerprint = 0;  // Of everything that clients got and when; equal for equal seeds.
+  int faults = 0;
+};
+
+class World {
+ public:
+  explicit World(uint64_t seed);
+  WorldOutcome Run();
+
+ private:
+  void BuildWorkers();
+  void BuildRequests();
+  ClientPlan DrawRequest(int number);
+  void PlanFaults();
+  void Fault();
+  void KillWorker();
+  void KillScheduler();
+
+  std::string CheckAnswers() const;
+  std::string CheckAnswer(const ClientRecord& record) const;
+  std::string CheckMemory() const;
+  std::string CheckDevice() const;
+  bool Quiet() const;
+  std::string Describe() const;
+
+  RandomSource random_;
+  EventQueue events_;
+  WireDelays delays_;
+  CoreOptions options_;
+  HashModelOptions models_[kRoles];
+  int faults_planned_ = 0;
+  DeviceUse device_;
+  bool shared_device_ = false;
+  std::unique_ptr<SimulatedScheduler> scheduler_;
+  std::vector<std::unique_ptr<SimulatedWorker>> workers_;
+  std::vector<std::unique_ptr<SimulatedGateway>> gateways_;
+};
+
+}  // namespace tokenrouter::simulation
