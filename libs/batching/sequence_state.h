@@ -24,7 +24,7 @@
 namespace tokenrouter {
 
 // Tentative ids that one turn may ask to be verified; bounds the choices of a row.
-inline constexpr int32_t kMaxVerify = 64;
+inline constexpr int32_t kMaxVerify = 32;
 
 // What this worker and the pair allow; the same for every sequence of a term.
 struct SequenceLimits {

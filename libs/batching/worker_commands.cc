@@ -47,6 +47,7 @@ void WorkerCore::ApplyAttached(const v1::CommandFrame& frame, absl::Time now) {
   const v1::Attached& attached = frame.attached();
   attached_ = true;
   draining_ = false;
+  told_leaving_ = false;
   term_ = frame.term();
   limits_.usable_ids = engine_->info().usable_ids;
   if (attached.usable_ids() > 0) {

@@ -12,7 +12,7 @@ namespace {
 
 bool HasContent(const v1::WorkerFrame& frame) {
   return frame.rows_size() > 0 || frame.need_ids_size() > 0 || frame.closed_size() > 0 ||
-         frame.has_lease_return();
+         frame.has_lease_return() || frame.draining();
 }
 
 }  // namespace
@@ -123,6 +123,10 @@ void WorkerCore::MovePendingTo(v1::WorkerFrame* frame, absl::Time now) {
   frame->MergeFrom(pending_);
   pending_.Clear();
   frame->set_term(term_);
+  if (leaving_ && !told_leaving_) {
+    frame->set_draining(true);
+    told_leaving_ = true;
+  }
   const int32_t ready = Ready();
   if (!lease_.IsOver(ready, now)) return;
   frame->mutable_lease_return()->set_turn(lease_.turn());

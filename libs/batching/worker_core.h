@@ -101,6 +101,8 @@ class WorkerCore {
 
   // ---- for metrics, heartbeats and tests ----
   bool attached() const { return attached_; }
+  // Asks the scheduler for no new requests, from the next frame on.
+  void BeginDrain() { leaving_ = true; }
   bool draining() const { return draining_; }  // The scheduler wants this worker to leave.
   uint64_t term() const { return term_; }
   const WorkerCounters& counters() const { return counters_; }
@@ -145,7 +147,9 @@ class WorkerCore {
   DeviceLease lease_;
 
   bool attached_ = false;
-  bool draining_ = false;
+  bool draining_ = false;  // The scheduler said so.
+  bool leaving_ = false;   // We say so; told_leaving_: on this stream already.
+  bool told_leaving_ = false;
   uint64_t term_ = 0;  // 0: never attached.
   absl::Duration keep_unclaimed_;
   absl::Time free_unclaimed_at_ = absl::InfiniteFuture();

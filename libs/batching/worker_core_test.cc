@@ -343,6 +343,16 @@ TEST_F(WorkerCoreTest, ComputesOnASharedDeviceOnlyDuringItsTurn) {
   EXPECT_FALSE(Step().has_value());
 }
 
+TEST_F(WorkerCoreTest, SaysOnceOnEachStreamThatItIsLeaving) {
+  Start();
+  Attach(1);
+  core_->BeginDrain();
+  EXPECT_TRUE(core_->TakePending(now_)->draining());
+  EXPECT_FALSE(core_->TakePending(now_).has_value());
+  Attach(2);
+  EXPECT_TRUE(core_->TakePending(now_)->draining());
+}
+
 TEST_F(WorkerCoreTest, ReturnsALeaseAtOnceWhenNothingIsReady) {
   Start({.device_key = "gpu"});
   Attach();

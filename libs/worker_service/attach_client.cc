@@ -1,0 +1,112 @@
+#include "libs/worker_service/attach_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "libs/rpc/channel_factory.h"
+
+namespace tokenrouter {
+
+AttachClient::AttachClient(std::string scheduler, const Clock* clock, const WorkerGauges* gauges,
+                           AttachInbox* inbox)
+    : scheduler_(std::move(scheduler)),
+      clock_(*clock),
+      gauges_(*gauges),
+      inbox_(*inbox),
+      heartbeat_ms_(absl::ToInt64Milliseconds(kDefaultHeartbeat)),
+      heart_({.name = "heartbeat", .mailbox_limit = 16, .idle = [this] { return Beat(); }}) {
+  heart_.Start();
+}
+
+AttachClient::~AttachClient() {
+  heart_.Stop();
+  Disconnect();
+  MutexLock lock(&mutex_);
+  while (open_streams_ > 0) closed_.Wait(&mutex_);
+}
+
+void AttachClient::Connect(v1::WorkerFrame hello) {
+  Disconnect();
+  const uint64_t stream = ++streams_;
+  inbox_.Begin(stream);
+  // A channel of its own for each attempt: gRPC's backoff between attempts would add to ours.
+  stub_ = v1::Scheduler::NewStub(MakeChannel(scheduler_));
+  {
+    MutexLock lock(&mutex_);
+    ++open_streams_;
+    current_ = stream;
+  }
+  const std::shared_ptr<Stream::Writer> writer = Stream::Start(
+      [stub = stub_](grpc::ClientContext* context, Stream::Reactor* reactor) {
+        stub->async()->Attach(context, reactor);
+      },
+      {.on_read = [this, stream](v1::CommandFrame frame) { OnRead(stream, std::move(frame)); },
+       .on_closed =
+           [this, stream, stub = stub_](const absl::Status& status) {
+             inbox_.End(stream, status);
+             MutexLock lock(&mutex_);
+             --open_streams_;
+             closed_.SignalAll();
+           }});
+  {
+    MutexLock lock(&mutex_);
+    writer_ = writer;
+  }
+  Send(std::move(hello));
+}
+
+void AttachClient::OnRead(uint64_t stream, v1::CommandFrame frame) {
+  if (frame.has_attached()) {
+    MutexLock lock(&mutex_);
+    if (stream == current_) {
+      term_ = frame.term();
+      if (frame.attached().heartbeat_ms() > 0) heartbeat_ms_ = frame.attached().heartbeat_ms();
+    }
+  }
+  if (inbox_.Push(stream, std::move(frame))) return;
+  // The engine thread is far behind: start over with the scheduler rather than lose a command.
+  const std::shared_ptr<Stream::Writer> ours = writer();
+  if (ours != nullptr) ours->Finish(absl::ResourceExhaustedError("too many frames wait"));
+}
+
+bool AttachClient::Send(v1::WorkerFrame frame) {
+  const std::shared_ptr<Stream::Writer> ours = writer();
+  if (ours == nullptr) return false;
+  if (ours->Write(std::move(frame))) return true;
+  ours->Finish(absl::ResourceExhaustedError("the scheduler does not read"));
+  return false;
+}
+
+void AttachClient::Disconnect() {
+  std::shared_ptr<Stream::Writer> ours;
+  {
+    MutexLock lock(&mutex_);
+    ours = std::exchange(writer_, nullptr);
+    current_ = 0;
+    term_ = 0;
+  }
+  if (ours != nullptr) ours->Finish(absl::OkStatus());
+}
+
+absl::Duration AttachClient::Beat() {
+  const absl::Duration interval = absl::Milliseconds(heartbeat_ms_.load());
+  const absl::Time now = clock_.Now();
+  if (now < next_beat_) return std::min(interval, next_beat_ - now);
+  next_beat_ = now + interval;
+  const uint64_t term = term_.load();
+  const std::shared_ptr<Stream::Writer> ours = writer();
+  if (ours == nullptr || term == 0) return interval;
+  v1::WorkerFrame frame;
+  frame.set_term(term);
+  *frame.mutable_heartbeat() = gauges_.Heartbeat(now);
+  // A full queue is the sender's to handle; one heartbeat less says the same.
+  if (!ours->Write(std::move(frame))) return interval;
+  return interval;
+}
+
+std::shared_ptr<AttachClient::Stream::Writer> AttachClient::writer() const {
+  MutexLock lock(&mutex_);
+  return writer_;
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,74 @@
+// AttachInbox is what waits between the stream's threads and the engine thread: command frames, the
+// end of the stream, and wake-ups. Ownership: owns what it holds. Threads: thread-safe; one
+// consumer. Units: at most `limit` frames wait; the end of the stream always fits. Errors: Push
+// returns false when full; the stream is then to be ended, since a lost frame cannot be made good.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "libs/concurrency/mutex.h"
+#include "proto/worker.pb.h"
+
+namespace tokenrouter {
+
+class AttachInbox {
+ public:
+  struct Content {
+    std::vector<v1::CommandFrame> frames;  // In order of arrival; all before the end.
+    std::optional<absl::Status> ended;     // The stream is gone, with its status.
+    bool woken = false;
+  };
+
+  explicit AttachInbox(size_t limit) : limit_(limit) {}
+
+  // Drops what an earlier stream left. Frames and ends of any other stream are ignored from now on.
+  void Begin(uint64_t stream) {
+    MutexLock lock(&mutex_);
+    stream_ = stream;
+    content_.frames.clear();
+    content_.ended.reset();
+  }
+  [[nodiscard]] bool Push(uint64_t stream, v1::CommandFrame frame) {
+    MutexLock lock(&mutex_);
+    if (stream != stream_) return true;
+    if (content_.frames.size() >= limit_) return false;
+    content_.frames.push_back(std::move(frame));
+    ready_.Signal();
+    return true;
+  }
+  void End(uint64_t stream, const absl::Status& status) {
+    MutexLock lock(&mutex_);
+    if (stream != stream_) return;
+    content_.ended = status;
+    ready_.Signal();
+  }
+  void Wake() {
+    MutexLock lock(&mutex_);
+    content_.woken = true;
+    ready_.Signal();
+  }
+
+  // Takes everything; waits up to `timeout` for something. May return empty earlier.
+  Content Take(absl::Duration timeout) {
+    MutexLock lock(&mutex_);
+    if (content_.frames.empty() && !content_.ended.has_value() && !content_.woken &&
+        timeout > absl::ZeroDuration()) {
+      ready_.WaitFor(&mutex_, timeout);
+    }
+    return std::exchange(content_, Content());
+  }
+
+ private:
+  const size_t limit_;
+  Mutex mutex_;
+  CondVar ready_;
+  uint64_t stream_ ABSL_GUARDED_BY(mutex_) = 0;
+  Content content_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tokenrouter

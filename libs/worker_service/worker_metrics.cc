@@ -1,0 +1,81 @@
+#include "libs/worker_service/worker_metrics.h"
+
+namespace tokenrouter {
+namespace {
+
+std::string Name(const char* what) { return std::string("tokenrouter_worker_") + what; }
+
+// Nats; half of a sure model's tokens lie below the first bound.
+const prometheus::Histogram::BucketBoundaries kEntropyBuckets = {
+    0.01, 0.05, 0.1, 0.2, 0.3, 0.45, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0};
+
+}  // namespace
+
+WorkerMetrics::WorkerMetrics(prometheus::Registry* r, Role role)
+    : tokens_(AddCounter(r, Name("tokens_total"), "Tokens committed by this worker.",
+                         {{"role", RoleName(role)}})),
+      routed_(AddCounter(r, Name("routed_total"), "Rows that handed the pen to the other side.")),
+      steps_(AddCounter(r, Name("steps_total"), "Steps of the engine.")),
+      catch_up_ids_(AddCounter(r, Name("catch_up_ids_total"), "Ids read without a choice.")),
+      preemptions_(AddCounter(r, Name("preemptions_total"), "KV dropped to make room.")),
+      engine_errors_(AddCounter(r, Name("engine_errors_total"), "Steps that failed.")),
+      refused_(AddCounter(r, Name("refused_total"), "Requests refused with an error.")),
+      need_ids_(AddCounter(r, Name("need_ids_total"), "Extends that asked for ids again.")),
+      stale_frames_(AddCounter(r, Name("stale_frames_total"), "Frames of another term.")),
+      lease_wait_(AddCounter(r, Name("lease_wait_seconds_total"),
+                             "Time with something ready and the device lent to another.")),
+      reconnects_(AddCounter(r, Name("reconnects_total"), "Streams lost to the scheduler.")),
+      step_seconds_(AddHistogram(r, Name("step_seconds"), "Time of a step.", LatencyBuckets())),
+      rows_(AddHistogram(r, Name("rows_per_step"), "Rows of a step.", SizeBuckets())),
+      new_ids_(AddHistogram(r, Name("new_ids_per_step"), "New ids of a step.", SizeBuckets())),
+      entropy_(AddHistogram(r, Name("token_entropy"), "Nats, of each committed token.",
+                            kEntropyBuckets)),
+      blocks_used_(AddGauge(r, Name("kv_blocks"), "KV blocks.", {{"state", "used"}})),
+      blocks_free_(AddGauge(r, Name("kv_blocks"), "KV blocks.", {{"state", "free"}})),
+      ready_(AddGauge(r, Name("sequences"), "Open requests.", {{"state", "ready"}})),
+      waiting_(AddGauge(r, Name("sequences"), "Open requests.", {{"state", "waiting"}})),
+      held_(AddGauge(r, Name("sequences"), "Open requests.", {{"state", "held"}})),
+      requests_running_(AddGauge(r, Name("num_requests_running"), "Requests that can run now.")),
+      requests_waiting_(AddGauge(r, Name("num_requests_waiting"),
+                                 "Requests that have the pen and wait for release or credit.")),
+      cache_usage_(
+          AddGauge(r, Name("kv_cache_usage_perc"), "Used share of the KV blocks, 0 to 1.")) {}
+
+void WorkerMetrics::ObserveStep(const v1::WorkerFrame& frame) {
+  step_seconds_.Observe(static_cast<double>(frame.step().elapsed_us()) / 1e6);
+  rows_.Observe(frame.step().rows());
+  new_ids_.Observe(static_cast<double>(frame.step().new_ids()));
+  for (const v1::RowReport& row : frame.rows()) {
+    for (const float entropy : row.entropies()) entropy_.Observe(entropy);
+  }
+}
+
+void WorkerMetrics::ObserveCore(const WorkerCore& core, int64_t total_blocks) {
+  const WorkerCounters& now = core.counters();
+  const auto add = [](prometheus::Counter& counter, uint64_t after, uint64_t before) {
+    if (after > before) counter.Increment(static_cast<double>(after - before));
+  };
+  add(tokens_, now.committed, seen_.committed);
+  add(routed_, now.departures, seen_.departures);
+  add(steps_, now.steps, seen_.steps);
+  add(catch_up_ids_, now.catch_up_ids, seen_.catch_up_ids);
+  add(preemptions_, now.preemptions, seen_.preemptions);
+  add(engine_errors_, now.engine_errors, seen_.engine_errors);
+  add(refused_, now.refused, seen_.refused);
+  add(need_ids_, now.need_ids, seen_.need_ids);
+  add(stale_frames_, now.stale_frames, seen_.stale_frames);
+  lease_wait_.Increment(absl::ToDoubleSeconds(now.lease_wait - seen_.lease_wait));
+  seen_ = now;
+  const int64_t free = core.free_blocks();
+  blocks_free_.Set(static_cast<double>(free));
+  blocks_used_.Set(static_cast<double>(total_blocks - free));
+  cache_usage_.Set(total_blocks == 0 ? 0 : 1 - static_cast<double>(free) / total_blocks);
+  const int32_t ready = core.Ready(), waiting = core.Waiting();
+  ready_.Set(ready);
+  waiting_.Set(waiting);
+  held_.Set(static_cast<double>(core.sequences()) - ready - waiting);
+  requests_running_.Set(ready);
+  requests_waiting_.Set(waiting);
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,48 @@
+// What the operator of a worker may set, the same for both roles, with its defaults.
+// Errors of Validate: INVALID_ARGUMENT naming flag, value and what is allowed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "libs/config/settings.h"
+#include "libs/tokens/token_types.h"
+
+namespace tokenrouter {
+
+struct WorkerOptions {
+  std::string scheduler = "127.0.0.1:8002";  // gRPC target.
+  std::string admin;                         // host:port of /metrics, /livez, /readyz.
+  std::string pair = "default";
+  std::string device_key;  // Workers that share it take turns; empty: a device of its own.
+  std::string log_level = "info";
+
+  std::string engine = "torch";  // torch, timed or fake.
+  std::string model;             // torch: a .gguf file or a Hugging Face folder.
+  std::string model_name;        // Empty: what the model calls itself.
+  std::string weight_format = "int8";
+  int32_t threads = 0;  // Of the torch engine; 0: one per core.
+  int64_t kv_bytes = int64_t{1} << 30;
+  int32_t context_limit = 0;  // 0: what the model was made for.
+
+  std::string tokenizer;  // timed, fake: whose fingerprint and ids to show; may be empty.
+  std::string timed_curve = "fast";  // timed: libs/inference/step_curve.h.
+  double timed_agreement = 0.9;      // timed, fake: share of positions at which the pair agrees.
+  int64_t seed = 1;                  // timed, fake: the same on both sides of a pair.
+
+  int32_t max_rows = 64;
+  int32_t max_step_tokens = 512;
+  int32_t max_sequences = 256;
+  std::string large_prefill = "idle";  // lazy: ids are read only when a turn needs them.
+  int32_t drain_ms = 10000;            // For open requests after SIGTERM.
+};
+
+// Registers every option. The admin port differs by role.
+void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options);
+
+// What single ranges cannot say.
+absl::Status Validate(const WorkerOptions& options);
+
+}  // namespace tokenrouter
