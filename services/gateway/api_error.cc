@@ -1,14 +1,11 @@
 #include "services/gateway/api_error.h"
 
-#include <boost/json.hpp>
-
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "libs/status/check.h"
-#include "services/gateway/utf8.h"
 
 namespace tokenrouter {
 namespace {
@@ -66,11 +63,6 @@ Kind KindOf(absl::StatusCode code) {
   }
 }
 
-boost::json::value TextOrNull(const std::string& text) {
-  if (text.empty()) return nullptr;
-  return boost::json::value(ToValidUtf8(text));
-}
-
 }  // namespace
 
 absl::Status InvalidField(std::string_view param, std::string_view message, std::string_view code) {
@@ -118,16 +110,6 @@ ApiError ToApiError(const absl::Status& status) {
     }
   });
   return error;
-}
-
-std::string ErrorJson(const ApiError& error) {
-  boost::json::object body;
-  body["message"] = ToValidUtf8(error.message);
-  body["type"] = error.type;
-  body["param"] = TextOrNull(error.param);
-  body["code"] = TextOrNull(error.code);
-  for (const auto& [name, value] : error.numbers) body[name] = value;
-  return boost::json::serialize(boost::json::object{{"error", std::move(body)}});
 }
 
 }  // namespace tokenrouter

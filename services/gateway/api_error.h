@@ -37,7 +37,4 @@ absl::Status WithHttpStatus(absl::Status status, int http_status);
 // REQUIRES: !status.ok().
 ApiError ToApiError(const absl::Status& status);
 
-// {"error":{"message","type","param","code",...}}.
-std::string ErrorJson(const ApiError& error);
-
 }  // namespace tokenrouter

@@ -30,7 +30,8 @@ struct GenerationRequest {
   std::variant<std::string, std::vector<TokenId>, std::vector<ChatTurn>> input;
   std::string template_kwargs_json;  // JSON object; empty: none.
 
-  std::optional<int32_t> max_new_tokens;  // Absent: what the context leaves.
+  std::optional<int32_t> max_new_tokens;  // What the client asked for.
+  int32_t default_max_new_tokens = 0;     // Used when it did not; 0: what the context leaves.
   int32_t min_new_tokens = 0;
   SamplingParameters sampling;
   std::optional<uint64_t> seed;          // Absent: drawn.

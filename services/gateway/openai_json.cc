@@ -143,7 +143,7 @@ absl::Status ParseLengths(const JsonFields& body, OpenAiEndpoint endpoint,
   if (length) {
     request->max_new_tokens = static_cast<int32_t>(*length);
   } else if (endpoint == OpenAiEndpoint::kCompletions) {
-    request->max_new_tokens = kDefaultCompletionTokens;
+    request->default_max_new_tokens = kDefaultCompletionTokens;
   }
   TR_ASSIGN_OR_RETURN(const auto minimum, body.Integer("min_tokens", 0, kMaxInt32));
   request->min_new_tokens = static_cast<int32_t>(minimum.value_or(0));

@@ -97,7 +97,22 @@ std::string EventWith(const ReplyHeader& header, json::object choice) {
   return json::serialize(body);
 }
 
+json::value TextOrNull(const std::string& text) {
+  if (text.empty()) return nullptr;
+  return json::value(ToValidUtf8(text));
+}
+
 }  // namespace
+
+std::string ErrorJson(const ApiError& error) {
+  json::object body;
+  body["message"] = ToValidUtf8(error.message);
+  body["type"] = error.type;
+  body["param"] = TextOrNull(error.param);
+  body["code"] = TextOrNull(error.code);
+  for (const auto& [name, value] : error.numbers) body[name] = value;
+  return json::serialize(json::object{{"error", std::move(body)}});
+}
 
 const char* OpenAiFinishReason(FinishReason reason) {
   return reason == FinishReason::kLength ? "length" : "stop";

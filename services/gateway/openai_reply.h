@@ -11,6 +11,7 @@
 
 #include "libs/tokens/stop_rules.h"
 #include "libs/tokens/token_types.h"
+#include "services/gateway/api_error.h"
 #include "services/gateway/openai_json.h"
 
 namespace tokenrouter {
@@ -53,6 +54,10 @@ std::string DeltaEvent(const ReplyHeader& header, std::string_view text,
                        std::span<const TokenInfo> tokens, bool first);
 std::string FinishEvent(const ReplyHeader& header, FinishReason reason, bool first);
 std::string UsageEvent(const ReplyHeader& header, const UsageCounts& usage);
+
+// {"error":{"message","type","param","code",...}}: the body of every error, and an event within a
+// stream.
+std::string ErrorJson(const ApiError& error);
 
 // The whole body of a reply that is not streamed.
 std::string WholeReply(const ReplyHeader& header, std::string_view text,

@@ -72,7 +72,15 @@ TEST(OpenAiReplyTest, BrokenBytesAndInfinitiesStillMakeValidJson) {
   tokens[0].entropy = std::numeric_limits<float>::quiet_NaN();
   const json::value body = json::parse(DeltaEvent(header, "\xE4\xBD", tokens, true));
   EXPECT_EQ(body.at("object"), "text_completion");
-  EXPECT_EQ(body.at("choices").at(0).at("text"), "\xEF\xBF\xBD\xEF\xBF\xBD");
+  EXPECT_EQ(body.at("choices").at(0).at("text"), "\xEF\xBF\xBD");
+}
+
+TEST(OpenAiReplyTest, ErrorJsonIsNested) {
+  const std::string json = ErrorJson(ToApiError(WithNumber(
+      InvalidField("prompt", "too long", "context_length_exceeded"), "prompt_tokens", 9)));
+  EXPECT_EQ(json,
+            R"({"error":{"message":"too long","type":"invalid_request_error","param":"prompt",)"
+            R"("code":"context_length_exceeded","prompt_tokens":9}})");
 }
 
 }  // namespace

@@ -105,8 +105,10 @@ void SchedulerLinkCore::OnConnected(absl::Time /*now*/) {
   hello_due_ = true;
 }
 
-void SchedulerLinkCore::OnDisconnected(absl::Time now) {
+void SchedulerLinkCore::OnDisconnected(absl::Time now, std::string why) {
   if (state_ == State::kDown) return;
+  if (!refused_) last_trouble_ = std::move(why);
+  refused_ = false;
   const double factor = std::pow(options_.backoff_factor, std::min(failures_, 32));
   dial_at_ = now + std::min(options_.first_backoff * factor, options_.max_backoff);
   ++failures_;
@@ -146,7 +148,7 @@ void SchedulerLinkCore::OnWelcome(const v1::SchedulerFrame& frame, absl::Time no
     last_trouble_ = absl::StrCat("refused the scheduler of term ", frame.term(), ", protocol ",
                                  welcome.protocol_version(), "; wanted a term of at least ",
                                  highest_term_, ", protocol ", kProtocolVersion);
-    hang_up_ = true;
+    hang_up_ = refused_ = true;
     return;
   }
   state_ = State::kUp;

@@ -83,7 +83,8 @@ class SchedulerLinkCore {
   // True when the shell should dial now; until OnConnected or OnDisconnected it is false again.
   bool TakeDial(absl::Time now);
   void OnConnected(absl::Time now);
-  void OnDisconnected(absl::Time now);
+  // `why` is what clients are told while it lasts.
+  void OnDisconnected(absl::Time now, std::string why = {});
   void OnFrame(const v1::SchedulerFrame& frame, absl::Time now);
   // True once when the peer must be hung up on: its Welcome was refused.
   bool TakeHangUp();
@@ -99,7 +100,8 @@ class SchedulerLinkCore {
   bool up() const { return state_ == State::kUp; }
   // Of the last Welcome or change; empty before the first.
   const v1::PairStatus& pair_status() const { return pair_status_; }
-  const std::string& last_trouble() const { return last_trouble_; }
+  // REQUIRES: !up().
+  std::string WhyDown() const;
   const LinkCounters& counters() const { return counters_; }
   size_t live() const { return requests_.size(); }
   uint64_t term() const { return term_; }
@@ -131,7 +133,6 @@ class SchedulerLinkCore {
   v1::Submit MakeSubmit(uint64_t handle, const Request& request) const;
   void AddSubmits(v1::GatewayFrame* frame, absl::Time now);
   void AddAcks(v1::GatewayFrame* frame, absl::Time now);
-  std::string WhyDown() const;
 
   const LinkOptions options_;
   State state_ = State::kDown;
@@ -141,6 +142,7 @@ class SchedulerLinkCore {
   absl::Time dial_at_ = absl::InfinitePast();
   absl::Time last_ack_ = absl::InfinitePast();
   bool hang_up_ = false;
+  bool refused_ = false;  // The peer's Welcome: last_trouble_ says why.
   bool hello_due_ = false;
   bool acks_due_ = false;
   Requests requests_;

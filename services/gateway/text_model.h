@@ -38,13 +38,13 @@ class TextModel {
   // `kwargs_json` is a JSON object handed to the template; empty: none.
   virtual absl::StatusOr<std::string> RenderChat(std::span<const ChatTurn> messages,
                                                  std::string_view kwargs_json) const = 0;
-  // `add_special`: add what the tokenizer adds to plain text (a beginning-of-sequence id).
+  // Names of special tokens in the text become their ids. `add_special`: add what the tokenizer
+  // adds to plain text (a beginning-of-sequence id); a rendered chat has it already.
   virtual absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text,
                                                       bool add_special) const = 0;
-  virtual absl::StatusOr<std::string> Decode(std::span<const TokenId> ids,
-                                             bool skip_special) const = 0;
-  // `prompt` gives the first tokens their context (leading spaces). Special ids produce no text.
-  virtual std::unique_ptr<Detokenizer> NewDetokenizer(std::span<const TokenId> prompt) const = 0;
+  // Special ids give no text.
+  virtual std::string Decode(std::span<const TokenId> ids) const = 0;
+  virtual std::unique_ptr<Detokenizer> NewDetokenizer() const = 0;
   // The id's own bytes, for people; not necessarily UTF-8.
   virtual std::string TokenBytes(TokenId id) const = 0;
   virtual int32_t vocabulary_size() const = 0;

@@ -1,0 +1,39 @@
+// Every metric of the gateway, tokenrouter_gateway_*. Labels are bounded: endpoint, code, author.
+// Ownership: the registry must outlive it. Threads: thread-safe. Units: seconds and tokens.
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <string>
+
+namespace tokenrouter {
+
+class GatewayMetrics {
+ public:
+  explicit GatewayMetrics(prometheus::Registry* registry);
+
+  // `code` is the HTTP status; 499 means that the client left before there was one.
+  void CountRequest(const std::string& endpoint, int code);
+
+  prometheus::Gauge& requests_in_flight;
+  prometheus::Gauge& connections;
+  prometheus::Histogram& time_to_first_token;
+  prometheus::Histogram& inter_token_latency;
+  prometheus::Histogram& e2e_request_latency;
+  prometheus::Counter& prompt_tokens;
+  prometheus::Counter& small_tokens;
+  prometheus::Counter& large_tokens;
+  prometheus::Counter& cancelled;
+  prometheus::Counter& degraded_requests;
+  prometheus::Gauge& link_up;
+  prometheus::Counter& resubmitted;
+  prometheus::Counter& dropped_chunks;
+
+ private:
+  prometheus::Registry* const registry_;
+};
+
+}  // namespace tokenrouter

@@ -1,0 +1,195 @@
+#include "services/gateway/scheduler_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libs/rpc/channel_factory.h"
+#include "libs/telemetry/log.h"
+
+namespace tokenrouter {
+namespace {
+
+// Closures waiting for the link's thread: submits, acknowledgements, frames.
+constexpr size_t kMailboxLimit = 65536;
+// Frames waiting for gRPC. One frame holds everything of a tick, so this is seconds of a stuck
+// peer.
+constexpr size_t kPendingFrames = 256;
+
+}  // namespace
+
+struct SchedulerLink::Gate {
+  Mutex mutex;
+  OwnerLoop* loop ABSL_GUARDED_BY(mutex) = nullptr;
+
+  void Post(std::function<void()> closure) {
+    MutexLock lock(&mutex);
+    // A full mailbox loses a frame: the chunk after it then does not fit and the request is stuck,
+    // so the limit is far above what credits allow.
+    if (loop != nullptr && !loop->Post(std::move(closure))) LogError("link_mailbox_full");
+  }
+};
+
+std::unique_ptr<SchedulerLink> SchedulerLink::Start(std::string target, LinkOptions options,
+                                                    const Clock* clock, GatewayMetrics* metrics) {
+  std::unique_ptr<SchedulerLink> link(
+      new SchedulerLink(std::move(target), std::move(options), clock, metrics));
+  {
+    MutexLock lock(&link->gate_->mutex);
+    link->gate_->loop = &link->loop_;
+  }
+  link->loop_.Start();
+  return link;
+}
+
+SchedulerLink::SchedulerLink(std::string target, LinkOptions options, const Clock* clock,
+                             GatewayMetrics* metrics)
+    : target_(std::move(target)),
+      clock_(clock),
+      metrics_(metrics),
+      gate_(std::make_shared<Gate>()),
+      core_(std::move(options)),
+      loop_({.name = "sched-link", .mailbox_limit = kMailboxLimit, .idle = [this] {
+               return Pump();
+             }}) {
+  PublishHealth();
+}
+
+SchedulerLink::~SchedulerLink() { Stop(); }
+
+void SchedulerLink::Stop() {
+  if (stopped_.exchange(true)) return;
+  (void)loop_.Post([this] { HangUp(); });
+  {
+    MutexLock lock(&gate_->mutex);
+    gate_->loop = nullptr;
+  }
+  loop_.Stop();
+  sinks_.clear();
+}
+
+uint64_t SchedulerLink::Submit(v1::GenerationSpec spec, std::vector<int32_t> ids,
+                               std::shared_ptr<GenerationSink> sink) {
+  if (stopped_) return 0;
+  const uint64_t handle = next_handle_++;
+  const bool posted = loop_.Post([this, handle, spec = std::move(spec), ids = std::move(ids),
+                                  sink = std::move(sink)]() mutable {
+    sinks_.emplace(handle, std::move(sink));
+    core_.Submit(handle, std::move(spec), std::move(ids), clock_->Now());
+  });
+  return posted ? handle : 0;
+}
+
+void SchedulerLink::Acknowledge(uint64_t handle, int32_t position) {
+  (void)loop_.Post([this, handle, position] { core_.Acknowledge(handle, position); });
+}
+
+void SchedulerLink::Cancel(uint64_t handle) {
+  (void)loop_.Post([this, handle] {
+    core_.Cancel(handle);
+    sinks_.erase(handle);
+  });
+}
+
+void SchedulerLink::Finish(uint64_t handle, v1::Finish finish) {
+  (void)loop_.Post([this, handle, finish = std::move(finish)]() mutable {
+    core_.Finish(handle, std::move(finish));
+    sinks_.erase(handle);
+  });
+}
+
+PortHealth SchedulerLink::Health() const {
+  MutexLock lock(&health_mutex_);
+  return health_;
+}
+
+absl::Duration SchedulerLink::Pump() {
+  if (stopped_) return absl::InfiniteDuration();
+  const absl::Time now = clock_->Now();
+  core_.Tick(now);
+  if (core_.TakeDial(now)) Dial(now);
+  if (core_.TakeHangUp()) HangUp();
+  WriteFrames(now);
+  Dispatch();
+  PublishHealth();
+  return std::max(core_.NextDeadline() - clock_->Now(), absl::ZeroDuration());
+}
+
+void SchedulerLink::Dial(absl::Time now) {
+  const uint64_t attempt = ++attempt_;
+  // A channel per attempt: gRPC's own backoff between attempts stays out of the way.
+  stub_ = v1::Scheduler::NewStub(MakeChannel(target_));
+  Stream::Handlers handlers;
+  handlers.on_read = [this, gate = gate_, attempt](v1::SchedulerFrame frame) {
+    gate->Post([this, attempt, frame = std::move(frame)] {
+      if (attempt == attempt_) core_.OnFrame(frame, clock_->Now());
+    });
+  };
+  handlers.on_closed = [this, gate = gate_, attempt](const absl::Status& status) {
+    gate->Post([this, attempt, status] { OnClosed(attempt, status); });
+  };
+  writer_ =
+      Stream::Start([this](grpc::ClientContext* context,
+                           Stream::Reactor* reactor) { stub_->async()->Connect(context, reactor); },
+                    std::move(handlers), kPendingFrames);
+  core_.OnConnected(now);
+}
+
+void SchedulerLink::OnClosed(uint64_t attempt, const absl::Status& status) {
+  if (attempt != attempt_) return;
+  // Once per outage: redials are many.
+  if (!outage_logged_) LogWarning("scheduler_lost", {{"target", target_}, {"error", status}});
+  outage_logged_ = true;
+  writer_ = nullptr;
+  core_.OnDisconnected(clock_->Now(), absl::StrCat("the scheduler at ", target_,
+                                                   " does not answer: ", status.message()));
+}
+
+void SchedulerLink::HangUp() {
+  if (writer_ != nullptr) writer_->Finish(absl::OkStatus());
+}
+
+void SchedulerLink::WriteFrames(absl::Time now) {
+  while (writer_ != nullptr) {
+    std::optional<v1::GatewayFrame> frame = core_.TakeFrame(now);
+    if (!frame) return;
+    if (writer_->Write(*std::move(frame))) continue;
+    // The peer does not read, or the stream is over: start again on a new one.
+    HangUp();
+    OnClosed(attempt_, absl::UnavailableError("the stream takes no more frames"));
+    ++attempt_;
+  }
+}
+
+void SchedulerLink::Dispatch() {
+  for (LinkEvent& event : core_.TakeEvents()) {
+    const auto it = sinks_.find(event.handle);
+    if (it == sinks_.end()) continue;
+    const std::shared_ptr<GenerationSink> sink = it->second;
+    if (event.finish.has_value() || !event.error.ok()) sinks_.erase(it);
+    sink->OnEvent(std::move(event));
+  }
+}
+
+void SchedulerLink::PublishHealth() {
+  const LinkCounters& counters = core_.counters();
+  if (counters.connects > published_.connects) {
+    outage_logged_ = false;
+    LogInfo("scheduler_connected",
+            {{"target", target_}, {"term", core_.term()}, {"live", core_.live()}});
+  }
+  const auto dropped = [](const LinkCounters& c) {
+    return c.dropped_duplicate + c.dropped_gap + c.dropped_term + c.dropped_unknown;
+  };
+  metrics_->resubmitted.Increment(
+      static_cast<double>(counters.resubmitted - published_.resubmitted));
+  metrics_->dropped_chunks.Increment(static_cast<double>(dropped(counters) - dropped(published_)));
+  metrics_->link_up.Set(core_.up() ? 1 : 0);
+  published_ = counters;
+  MutexLock lock(&health_mutex_);
+  health_.up = core_.up();
+  health_.trouble = core_.up() ? "" : core_.WhyDown();
+  health_.pair = core_.pair_status();
+}
+
+}  // namespace tokenrouter
