@@ -1,0 +1,217 @@
+#include "services/gateway/openai_http.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "libs/telemetry/metrics.h"
+#include "libs/timing/simulated_clock.h"
+#include "services/gateway/api_error.h"
+#include "services/gateway/fake_scheduler_port.h"
+#include "services/gateway/fake_text_model.h"
+
+namespace tokenrouter {
+namespace {
+
+namespace json = boost::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Kind = HttpStep::Kind;
+
+class OpenAiHttpTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<HttpCall> Start(const std::string& method, const std::string& path,
+                                  const std::string& body = "", HttpHeaders headers = {}) {
+    return http_.Start({method, path, std::move(headers), body}, [this] { ++wakes_; });
+  }
+  std::unique_ptr<HttpCall> Chat(const std::string& fields = "") {
+    return Start(
+        "POST", "/v1/chat/completions",
+        absl::StrCat(R"({"model":"tokenrouter","messages":[{"role":"user","content":"hi"}])",
+                     fields, "}"));
+  }
+  // Next step with bytes, as the connection would take it.
+  static HttpStep Take(HttpCall* call) {
+    HttpStep step = call->Next();
+    if (step.kind == Kind::kStreamHead || step.kind == Kind::kStreamData) call->OnWritten();
+    return step;
+  }
+  static std::string Header(const HttpStep& step, const std::string& name) {
+    return std::string(HttpRequest{"", "", step.headers, ""}.Header(name));
+  }
+  static std::vector<std::string> Data(const std::string& events) {
+    std::vector<std::string> data;
+    for (const absl::string_view event : absl::StrSplit(events, "\n\n", absl::SkipEmpty())) {
+      EXPECT_EQ(event.substr(0, 6), "data: ");
+      data.emplace_back(event.substr(6));
+    }
+    return data;
+  }
+
+  prometheus::Registry registry_;
+  GatewayMetrics metrics_{&registry_};
+  FakeTextModel model_;
+  FakeSchedulerPort port_;
+  SimulatedClock clock_;
+  RequestIntake intake_{IntakeOptions{}, &model_, [] { return uint64_t{1}; }};
+  OpenAiHttp http_{{.max_requests = 2}, &intake_, {&port_, &model_, &metrics_, &clock_}};
+  int wakes_ = 0;
+};
+
+TEST_F(OpenAiHttpTest, AnswersAWholeChat) {
+  const auto call = Chat(R"(,"return_routing":true)");
+  EXPECT_EQ(call->Next().kind, Kind::kWait);
+  port_.SendText("ab");
+  port_.SendText("c", Author::kLarge);
+  EXPECT_EQ(wakes_, 1) << "one wake for what was not looked at yet";
+  EXPECT_EQ(call->Next().kind, Kind::kWait);
+  EXPECT_EQ(port_.submitted[0].acknowledged, port_.submitted[0].committed);
+  port_.SendFinish(v1::FINISH_REASON_STOP, {FakeTextModel::kEos});
+  const HttpStep reply = call->Next();
+  ASSERT_EQ(reply.kind, Kind::kReply);
+  EXPECT_EQ(reply.status, 200);
+  const json::value body = json::parse(reply.bytes);
+  EXPECT_EQ(body.at("choices").at(0).at("message").at("content"), "abc");
+  EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "stop");
+  EXPECT_EQ(body.at("choices").at(0).at("routing").at("tokens").as_array().size(), 4u);
+  EXPECT_EQ(body.at("usage").at("completion_tokens"), 4);
+  EXPECT_EQ(body.at("usage").at("routing").at("large_tokens"), 1);
+  EXPECT_EQ(Header(reply, "X-Request-Id").size(), 32u);
+}
+
+TEST_F(OpenAiHttpTest, StreamsOneEventPerTokenAndEndsWithDone) {
+  const auto call = Chat(R"(,"stream":true,"stream_options":{"include_usage":true})");
+  EXPECT_EQ(call->Next().kind, Kind::kWait) << "the status waits for the first token";
+  port_.SendText("ab");
+  EXPECT_EQ(Take(call.get()).kind, Kind::kStreamHead);
+  EXPECT_EQ(port_.submitted[0].acknowledged, 0) << "the client has no token yet";
+  const std::vector<std::string> data = Data(Take(call.get()).bytes);
+  ASSERT_EQ(data.size(), 2u);
+  EXPECT_EQ(json::parse(data[0]).at("choices").at(0).at("delta").at("role"), "assistant");
+  EXPECT_EQ(port_.submitted[0].acknowledged, port_.submitted[0].committed);
+  EXPECT_EQ(call->Next().kind, Kind::kWait);
+  port_.SendFinish(v1::FINISH_REASON_LENGTH);
+  const std::vector<std::string> end = Data(Take(call.get()).bytes);
+  ASSERT_EQ(end.size(), 3u);
+  EXPECT_EQ(json::parse(end[0]).at("choices").at(0).at("finish_reason"), "length");
+  EXPECT_EQ(json::parse(end[1]).at("usage").at("completion_tokens"), 2);
+  EXPECT_EQ(end[2], "[DONE]");
+  EXPECT_EQ(call->Next().kind, Kind::kStreamEnd);
+}
+
+TEST_F(OpenAiHttpTest, ARefusalOfTheSchedulerComesBeforeAnyByte) {
+  const auto call = Chat(R"(,"stream":true)");
+  port_.SendError(WithRetryAfter(WithCode(absl::ResourceExhaustedError("full"), "queue_full"),
+                                 absl::Milliseconds(1200)));
+  const HttpStep reply = call->Next();
+  EXPECT_EQ(reply.kind, Kind::kReply);
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(Header(reply, "Retry-After"), "2");
+  EXPECT_EQ(json::parse(reply.bytes).at("error").at("code"), "queue_full");
+}
+
+TEST_F(OpenAiHttpTest, AnErrorAfterTheFirstByteIsAnEventAndACut) {
+  const auto call = Chat(R"(,"stream":true)");
+  port_.SendText("a");
+  Take(call.get());
+  Take(call.get());
+  port_.SendError(absl::UnavailableError("lost"));
+  const HttpStep step = Take(call.get());
+  EXPECT_THAT(step.bytes, HasSubstr(R"(data: {"error":{"message":"lost")"));
+  EXPECT_THAT(step.bytes, Not(HasSubstr("[DONE]")));
+  const HttpStep end = call->Next();
+  EXPECT_EQ(end.kind, Kind::kStreamEnd);
+  EXPECT_TRUE(end.close);
+}
+
+TEST_F(OpenAiHttpTest, AStopStringFinishesAtTheScheduler) {
+  const auto call = Chat(R"(,"stop":"!")");
+  port_.SendText("ab!cd");
+  const HttpStep reply = call->Next();
+  ASSERT_EQ(reply.kind, Kind::kReply);
+  EXPECT_EQ(json::parse(reply.bytes).at("choices").at(0).at("message").at("content"), "ab");
+  EXPECT_EQ(json::parse(reply.bytes).at("usage").at("completion_tokens"), 3);
+  ASSERT_TRUE(port_.submitted[0].finish.has_value());
+  EXPECT_EQ(port_.submitted[0].finish->position(), port_.submitted[0].spec.prompt_length() + 3);
+  EXPECT_FALSE(port_.submitted[0].cancelled);
+}
+
+TEST_F(OpenAiHttpTest, DroppingTheCallCancels) {
+  Chat().reset();
+  EXPECT_TRUE(port_.submitted[0].cancelled);
+  EXPECT_THAT(ExposeText(registry_), HasSubstr("code=\"499\""));
+}
+
+TEST_F(OpenAiHttpTest, DegradedIsMarked) {
+  const auto call = Chat();
+  port_.SendText("a", Author::kSmall, /*degraded=*/true);
+  port_.SendFinish(v1::FINISH_REASON_LENGTH);
+  const HttpStep reply = call->Next();
+  EXPECT_EQ(Header(reply, "X-TokenRouter-Degraded"), "true");
+  EXPECT_EQ(json::parse(reply.bytes).at("usage").at("routing").at("degraded"), true);
+}
+
+TEST_F(OpenAiHttpTest, RefusesBeyondItsLimitAndWhileDraining) {
+  const auto first = Chat();
+  const auto second = Chat();
+  EXPECT_EQ(Chat()->Next().status, 429);
+  http_.BeginDrain();
+  EXPECT_EQ(Chat()->Next().status, 503);
+  EXPECT_EQ(Start("GET", "/health")->Next().status, 503);
+}
+
+TEST_F(OpenAiHttpTest, HealthNeedsALinkAndASmallWorker) {
+  EXPECT_EQ(Start("GET", "/health")->Next().status, 200);
+  port_.health.pair.set_small_workers(0);
+  EXPECT_THAT(Start("GET", "/health")->Next().bytes, HasSubstr("no_small_worker"));
+  port_.health.up = false;
+  port_.health.trouble = "why";
+  const HttpStep step = Start("GET", "/health")->Next();
+  EXPECT_EQ(step.status, 503);
+  EXPECT_THAT(step.bytes, HasSubstr("why"));
+}
+
+TEST_F(OpenAiHttpTest, EchoesAValidRequestIdAndRefusesAnother) {
+  const HttpStep good = Start("GET", "/version", "", {{"x-request-id", "abc-1"}})->Next();
+  EXPECT_EQ(Header(good, "X-Request-Id"), "abc-1");
+  const HttpStep bad = Start("GET", "/version", "", {{"x-request-id", "a b"}})->Next();
+  EXPECT_EQ(bad.status, 400);
+}
+
+TEST_F(OpenAiHttpTest, ListsModelsAndSaysWhatItDoesNotKnow) {
+  const json::value models = json::parse(Start("GET", "/v1/models")->Next().bytes);
+  EXPECT_EQ(models.at("data").at(0).at("id"), "tokenrouter");
+  EXPECT_EQ(models.at("data").at(0).at("max_model_len"), 100);
+  EXPECT_EQ(Start("GET", "/v1/models/tokenrouter")->Next().status, 200);
+  EXPECT_EQ(Start("GET", "/v1/models/none")->Next().status, 404);
+  EXPECT_EQ(Start("GET", "/nowhere")->Next().status, 404);
+  EXPECT_EQ(Start("GET", "/v1/completions")->Next().status, 405);
+  EXPECT_EQ(Start("POST", "/health")->Next().status, 405);
+}
+
+TEST_F(OpenAiHttpTest, TokenizesAndBack) {
+  const json::value tokens =
+      json::parse(Start("POST", "/tokenize", R"({"prompt":"ab"})")->Next().bytes);
+  EXPECT_EQ(tokens.at("count"), 2);
+  const json::value text =
+      json::parse(Start("POST", "/detokenize", R"({"tokens":[97,98]})")->Next().bytes);
+  EXPECT_EQ(text.at("prompt"), "ab");
+}
+
+TEST_F(OpenAiHttpTest, CountsRequestsAndTokens) {
+  const auto call = Chat();
+  port_.SendText("ab");
+  port_.SendFinish(v1::FINISH_REASON_LENGTH);
+  clock_.Advance(absl::Milliseconds(5));
+  call->Next();
+  const std::string text = ExposeText(registry_);
+  EXPECT_THAT(text, HasSubstr("tokenrouter_gateway_generation_tokens_total{author=\"small\"} 2"));
+  EXPECT_THAT(text, HasSubstr("tokenrouter_gateway_time_to_first_token_seconds_count 1"));
+  EXPECT_THAT(text, HasSubstr("tokenrouter_gateway_requests_in_flight 1"));
+}
+
+}  // namespace
+}  // namespace tokenrouter
