@@ -16,7 +16,7 @@ from process_plan import Plan, ProcessPlan, check_ports_are_free, log_path
 from run_state import is_alive, read_state, supervisor_is_alive
 
 FAKE = Path(__file__).with_name("fake_process.py")
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 
 def free_port() -> int:
