@@ -49,6 +49,10 @@ class GgufBytes {
     while (data_.size() % alignment != 0) data_.push_back('\0');
     return *this;
   }
+  GgufBytes& Append(const GgufBytes& other) {
+    data_.insert(data_.end(), other.data_.begin(), other.data_.end());
+    return *this;
+  }
   GgufBytes& Truncate(size_t size) {
     data_.resize(size);
     return *this;

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Writes the golden files of tests/engine/golden with the independent decoder beside this script.
 
-Needs numpy, the write_tiny_model binary, and for the real model the SmolLM2-135M-Instruct Q4_1 GGUF:
-  make_golden.py --writer build/release/bin/write_tiny_model --smollm2 MODEL.gguf --out tests/engine/golden
+Needs numpy, the write_tiny_model binary, and, for the real model, SmolLM2-135M-Instruct Q4_1 GGUF:
+  make_golden.py --writer build/release/bin/write_tiny_model --smollm2 MODEL.gguf \\
+                 --out tests/engine/golden
 Weights are those of the file, exactly dequantized; arithmetic is float64, so that a file is the
 truth that float32 engines are compared with. A file holds:
-  model, sizes and seed of a tiny model or name and sha256 of the real one; usable_ids (tokenizer size)
-  prompt: token ids; logits: for some positions either every row's value or the `ids` of the largest 64
-  greedy: the tokens that follow the prompt; greedy_margin: smallest gap between first and second logit
+  model           with sizes and seed of a tiny model, or sha256 of the real file
+  usable_ids      tokenizer size: rows above it are padding
+  prompt          token ids
+  logits          for some positions every row's value, or the `ids` and values of the largest 64
+  greedy          the tokens that follow the prompt
+  greedy_margin   smallest gap between the first and the second logit among them
 """
 import argparse
 import hashlib
@@ -66,7 +70,8 @@ def write(out, name, content):
     with open(path, "w", encoding="utf-8") as file:
         json.dump(content, file, separators=(",", ":"))
         file.write("\n")
-    print("%s: %d bytes, greedy margin %g" % (path, os.path.getsize(path), content["greedy_margin"]))
+    size = os.path.getsize(path)
+    print("%s: %d bytes, greedy margin %g" % (path, size, content["greedy_margin"]))
 
 
 def make_tiny(writer, out):
@@ -89,7 +94,8 @@ def make_real(path, out):
     model = decoder.Decoder(*weight_files.read(path))
     body = describe(model, prompt, len(tokens), top=TOP)
     print("continuation:", "".join(tokens[i] for i in body["greedy"]))
-    write(out, "smollm2_135m.json", {"model": "smollm2-135m-instruct-q4_1", "sha256": digest, **body})
+    head = {"model": "smollm2-135m-instruct-q4_1", "sha256": digest}
+    write(out, "smollm2_135m.json", {**head, **body})
 
 
 def main():

@@ -11,7 +11,7 @@ import struct
 
 import numpy as np
 
-SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+SCALARS = dict(enumerate("BbHhIif?")) | {10: "Q", 11: "q", 12: "d"}
 STRING, ARRAY = 8, 9
 
 GGUF_TO_HF = {
@@ -100,13 +100,33 @@ def q6_k(b):
     return (halves(b, 208) * scales)[:, :, None] * quants
 
 
+def q4_0(b):
+    return halves(b, 0) * (nibbles(b[:, 2:]).astype(np.float32) - 8)
+
+
+def q4_1(b):
+    return halves(b, 0) * nibbles(b[:, 4:]) + halves(b, 2)
+
+
+def q5_0(b):
+    return halves(b, 0) * (nibbles(b[:, 6:]) + 16.0 * fifth_bits(b[:, 2:6]) - 16)
+
+
+def q5_1(b):
+    return halves(b, 0) * (nibbles(b[:, 8:]) + 16 * fifth_bits(b[:, 4:8])) + halves(b, 2)
+
+
+def q8_0(b):
+    return halves(b, 0) * b[:, 2:].view(np.int8)
+
+
 # GGML type -> (values per block, bytes per block, function of the blocks).
 BLOCKS = {
-    2: (32, 18, lambda b: halves(b, 0) * (nibbles(b[:, 2:]).astype(np.float32) - 8)),
-    3: (32, 20, lambda b: halves(b, 0) * nibbles(b[:, 4:]) + halves(b, 2)),
-    6: (32, 22, lambda b: halves(b, 0) * (nibbles(b[:, 6:]) + 16.0 * fifth_bits(b[:, 2:6]) - 16)),
-    7: (32, 24, lambda b: halves(b, 0) * (nibbles(b[:, 8:]) + 16 * fifth_bits(b[:, 4:8])) + halves(b, 2)),
-    8: (32, 34, lambda b: halves(b, 0) * b[:, 2:].view(np.int8)),
+    2: (32, 18, q4_0),
+    3: (32, 20, q4_1),
+    6: (32, 22, q5_0),
+    7: (32, 24, q5_1),
+    8: (32, 34, q8_0),
     12: (256, 144, q4_k),
     13: (256, 176, q5_k),
     14: (256, 210, q6_k),
