@@ -2,9 +2,9 @@
 // the chunking, the order of commands and the state of the KV.
 #include <random>
 
-#include "libs/batching/prefix_engine.h"
 #include "libs/batching/toy_scheduler.h"
 #include "libs/batching/worker_core.h"
+#include "libs/inference/hash_engine.h"
 #include "libs/status/status_matchers.h"
 
 namespace tokenrouter {
@@ -22,17 +22,21 @@ struct Pair {
     double agreement = 0.7;
   };
   explicit Pair(const Options& options)
-      : small_engine(Engine(options, 1)),
-        large_engine(Engine(options, 2)),
+      : small_engine(ModelOf(options, Role::kSmall)),
+        large_engine(ModelOf(options, Role::kLarge)),
         small(Core(options, Role::kSmall), &small_engine),
         large(Core(options, Role::kLarge), &large_engine),
         scheduler(&small, &large) {
     scheduler.stop_ids = {kEos};
     scheduler.Attach();
   }
-  static PrefixEngine::Options Engine(const Options& options, uint64_t seed) {
-    return {.own_seed = seed,
-            .agreement = options.agreement,
+  static HashEngineOptions ModelOf(const Options& options, Role role) {
+    return {.model = {.role = role,
+                      .agreement = options.agreement,
+                      .usable_ids = 50,
+                      .eos_ids = {kEos},
+                      .eos_probability = 0.02},
+            .context_limit = 256,
             .block_size = options.block_size,
             .total_blocks = options.total_blocks};
   }
@@ -48,7 +52,7 @@ struct Pair {
     EXPECT_EQ(small.sequences() + large.sequences(), 0u);
   }
 
-  PrefixEngine small_engine, large_engine;
+  HashEngine small_engine, large_engine;
   WorkerCore small, large;
   ToyScheduler scheduler;
 };
@@ -58,8 +62,9 @@ struct Case {
   std::vector<TokenId> prompt;
 };
 
-// What one model alone writes.
-std::vector<TokenId> Alone(const PrefixEngine& engine, const Case& request) {
+// What one model alone writes, token by token, without any of the code under test.
+std::vector<TokenId> Alone(Role role, const Case& request, double agreement = 0.7) {
+  HashEngine engine(Pair::ModelOf({.agreement = agreement}, role));
   SamplingContext sampling;
   sampling.parameters = *FromWire(request.spec.sampling(), request.spec.choice());
   sampling.stop_ids = {kEos};
@@ -68,7 +73,17 @@ std::vector<TokenId> Alone(const PrefixEngine& engine, const Case& request) {
   std::vector<TokenId> ids = request.prompt;
   while (static_cast<Position>(ids.size()) < prompt + request.spec.stop().max_new_tokens() &&
          static_cast<Position>(ids.size()) < engine.info().context_limit) {
-    const TokenId next = engine.Next(ids, sampling).id;
+    const Position known = engine.Length(SequenceId{1});
+    StepResult result;
+    const absl::Status status = engine.Step({{{.sequence = SequenceId{1},
+                                               .first = known,
+                                               .new_ids = std::span(ids).subspan(known),
+                                               .choices = 1,
+                                               .sampling = &sampling,
+                                               .signals = {}}}},
+                                            &result);
+    TR_CHECK(status.ok()) << status;
+    const TokenId next = result.choices[0][0].id;
     ids.push_back(next);
     ++sampling.generated_counts[next];
     if (next == kEos) break;
@@ -127,7 +142,7 @@ TEST(ExactnessTest, NeverIsTheSmallModelAlone) {
   const auto cases = MakeCases(40, "never", {}, 1);
   const auto outputs = RunTogether(&pair, cases);
   for (size_t i = 0; i < cases.size(); ++i) {
-    EXPECT_EQ(outputs[i], Alone(pair.small_engine, cases[i]));
+    EXPECT_EQ(outputs[i], Alone(Role::kSmall, cases[i]));
   }
 }
 
@@ -140,18 +155,19 @@ TEST(ExactnessTest, AlwaysEntropyZeroAndRandomOneAreTheLargeModelAlone) {
     const auto cases = MakeCases(40, name, parameters, 2);
     const auto outputs = RunTogether(&pair, cases);
     for (size_t i = 0; i < cases.size(); ++i) {
-      EXPECT_EQ(outputs[i], Alone(pair.large_engine, cases[i])) << name;
+      EXPECT_EQ(outputs[i], Alone(Role::kLarge, cases[i])) << name;
     }
   }
 }
 
 TEST(ExactnessTest, SpeculativeIsTheLargeModelAloneForEveryWindowAndSampledToo) {
   for (const double window : {1, 2, 4, 7, 32}) {
-    Pair pair({.agreement = window > 8 ? 0.95 : 0.7});
+    const double agreement = window > 8 ? 0.95 : 0.7;
+    Pair pair({.agreement = agreement});
     const auto cases = MakeCases(40, "speculative", {{"window", window}}, 3);
     const auto outputs = RunTogether(&pair, cases);
     for (size_t i = 0; i < cases.size(); ++i) {
-      EXPECT_EQ(outputs[i], Alone(pair.large_engine, cases[i])) << "window " << window;
+      EXPECT_EQ(outputs[i], Alone(Role::kLarge, cases[i], agreement)) << "window " << window;
     }
   }
 }
@@ -175,10 +191,26 @@ struct Rule {
 const Rule kRules[] = {{"never", {}},
                        {"always", {}},
                        {"random", {{"p", 0.3}}},
-                       {"entropy", {{"threshold", 0.6}}},
-                       {"max_prob", {{"threshold", 0.4}}},
-                       {"margin", {{"threshold", 0.4}}},
+                       {"entropy", {{"threshold", 0.3}}},
+                       {"max_prob", {{"threshold", 0.8}}},
+                       {"margin", {{"threshold", 0.6}}},
                        {"speculative", {{"window", 3}}}};
+
+// Otherwise the tests below would prove nothing.
+TEST(ExactnessTest, EveryRuleThatMayRouteDoes) {
+  for (const Rule& rule : kRules) {
+    Pair pair({});
+    RunTogether(&pair, MakeCases(20, rule.name, rule.parameters, 9));
+    const bool routes = std::string(rule.name) != "never" && std::string(rule.name) != "always";
+    int64_t departures = 0, stops = 0;
+    for (const auto& [key, request] : pair.scheduler.requests()) {
+      departures += request.departures;
+      stops += request.reason == v1::FINISH_REASON_STOP;
+    }
+    EXPECT_EQ(departures > 20, routes) << rule.name << " " << departures;
+    EXPECT_GT(stops, 0) << rule.name;
+  }
+}
 
 TEST(ExactnessTest, NoBatchingOrChunkingChangesAnyToken) {
   for (const Rule& rule : kRules) {

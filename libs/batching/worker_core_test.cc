@@ -1,7 +1,7 @@
 #include "libs/batching/worker_core.h"
 
-#include "libs/batching/prefix_engine.h"
-#include "libs/batching/toy_scheduler.h"
+#include "libs/inference/fake_engine.h"
+#include "libs/routing/wire_types.h"
 #include "libs/status/status_matchers.h"
 
 namespace tokenrouter {
@@ -40,9 +40,12 @@ v1::Open OpenOf(uint64_t request, const v1::GenerationSpec& spec, std::vector<To
 
 class WorkerCoreTest : public ::testing::Test {
  protected:
-  void Start(WorkerCoreOptions options = {}, PrefixEngine::Options engine = {}) {
+  void Start(WorkerCoreOptions options = {}, int64_t total_blocks = 1000) {
     options.worker_id = "w";
-    engine_ = std::make_unique<PrefixEngine>(engine);
+    engine_ = std::make_unique<FakeEngine>(HashEngineOptions{.model = {.usable_ids = 50},
+                                                             .context_limit = 256,
+                                                             .block_size = 4,
+                                                             .total_blocks = total_blocks});
     core_ = std::make_unique<WorkerCore>(options, engine_.get());
   }
   void Attach(uint64_t term = 1, int32_t keep_unclaimed_ms = 1000) {
@@ -70,7 +73,7 @@ class WorkerCoreTest : public ::testing::Test {
     return core_->Complete(*std::move(step), now_);
   }
 
-  std::unique_ptr<PrefixEngine> engine_;
+  std::unique_ptr<FakeEngine> engine_;
   std::unique_ptr<WorkerCore> core_;
   absl::Time now_ = absl::UnixEpoch();
 };
@@ -291,7 +294,7 @@ TEST_F(WorkerCoreTest, AFailedStepEndsItsRowsAndFreesThem) {
   Start();
   Attach();
   Open(OpenOf(1, Spec("a", "never"), {1, 2, 3}));
-  engine_->FailNext(absl::InternalError("boom"));
+  engine_->FailStep(1, absl::InternalError("boom"));
   const auto frame = Step();
   ASSERT_THAT(frame->rows(), SizeIs(1));
   EXPECT_THAT(frame->rows(0).finish().detail(), HasSubstr("boom"));
@@ -300,7 +303,7 @@ TEST_F(WorkerCoreTest, AFailedStepEndsItsRowsAndFreesThem) {
 }
 
 TEST_F(WorkerCoreTest, AHistoryThatNeverFitsIsRefusedNotRetried) {
-  Start({}, {.block_size = 4, .total_blocks = 2});
+  Start({}, /*total_blocks=*/2);
   Attach();
   Open(OpenOf(1, Spec("a", "never"), {1, 2, 3, 4, 5, 6, 7, 8, 9}));
   EXPECT_FALSE(Step().has_value());

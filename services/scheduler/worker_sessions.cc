@@ -77,6 +77,7 @@ void WorkerSessions::OnFrame(StreamId stream, const v1::WorkerFrame& frame) {
   AttachedWorker* const worker = state_->directory.Find(stream);
   if (worker == nullptr) return;
   Observe(worker, frame);
+  if (frame.draining()) worker->draining = true;
   for (const v1::RowReport& row : frame.rows()) rows_->OnRow(worker, row);
   for (const v1::NeedIds& need : frame.need_ids()) rows_->OnNeedIds(worker, need);
   for (const uint64_t closed : frame.closed()) rows_->OnClosed(worker, closed);
