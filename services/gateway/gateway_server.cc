@@ -68,12 +68,12 @@ absl::Status GatewayServer::StartParts() {
                                                   .registry = &registry_,
                                                   .ready = [this] { return handler_->Health(); }}));
   WatchReadiness();
-  LogInfo("gateway_started", {{"http_port", http_port()},
-                              {"grpc_port", grpc_port()},
-                              {"admin_port", admin_port()},
-                              {"model", options_.intake.model_name},
-                              {"pair", options_.intake.pair},
-                              {"scheduler", options_.scheduler}});
+  LogInfo("listening", {{"name", "http"}, {"port", http_port()}});
+  LogInfo("listening", {{"name", "grpc"}, {"port", grpc_port()}});
+  LogInfo("listening", {{"name", "admin"}, {"port", admin_port()}});
+  LogInfo("ready", {{"model", options_.intake.model_name},
+                    {"pair", options_.intake.pair},
+                    {"scheduler", options_.scheduler}});
   return absl::OkStatus();
 }
 

@@ -1,7 +1,7 @@
 // The gateway process: settings, start, wait for SIGTERM or SIGINT, drain.
-#include <csignal>
 #include <iostream>
 
+#include "libs/concurrency/shutdown_signal.h"
 #include "libs/telemetry/log.h"
 #include "libs/timing/real_clock.h"
 #include "services/gateway/gateway_options.h"
@@ -16,14 +16,7 @@ int Fail(const absl::Status& status, int code) {
 }
 
 int Main(int argc, char** argv) {
-  // Before any thread exists, so that all inherit the mask and only sigwait below sees the signals.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-
+  BlockShutdownSignals();
   const auto options = ParseGatewayOptions(argc, argv);
   if (!options.ok()) return Fail(options.status(), 2);
   if (!options->has_value()) return 0;
@@ -31,10 +24,8 @@ int Main(int argc, char** argv) {
   const auto server = GatewayServer::Start(**options, &RealClock::Get());
   if (!server.ok()) return Fail(server.status(), 1);
 
-  int signal = 0;
-  sigwait(&signals, &signal);
-  // A second signal ends the drain at once.
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  const int signal = WaitForShutdownSignal();
+  LogInfo("draining", {{"signal", signal}});
   (*server)->Drain();
   return 0;
 }
