@@ -15,7 +15,7 @@ constexpr size_t kMaxStateBytes = 64;
 // Rows: from; columns: to. The table of the Phase enum.
 constexpr bool kLegal[kPhases][kPhases] = {
     /* waiting */ {true, true, true, true, true},
-    /* held */ {true, true, true, false, true},
+    /* held */ {true, true, true, true, true},
     /* releasable */ {true, false, true, true, true},
     /* running */ {true, true, true, true, true},
     /* ended */ {false, false, false, false, false},

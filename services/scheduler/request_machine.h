@@ -19,12 +19,16 @@
 
 namespace tokenrouter {
 
-// Where a request stands. Legal changes:
-//   kWaiting  -> kReleasable, kRunning, kHeld, kEnded   a worker was found (kHeld: only it is let
-//   on) kHeld     -> kWaiting, kReleasable, kEnded          the client caught up kReleasable ->
-//   kRunning, kWaiting, kEnded           released; its worker was lost kRunning  -> kWaiting,
-//   kHeld, kReleasable, kEnded   the pen moved, or its worker was lost
-// kRunning -> kRunning and kReleasable -> kReleasable are legal too: a new turn, a reopen.
+// Where a request stands. Legal changes, and what causes them:
+//   kWaiting    -> kRunning, kReleasable  a small, a large worker was found
+//   kWaiting    -> kHeld                  the same, but the client has to catch up first
+//   kHeld       -> kReleasable, kWaiting  the client caught up; there is a large worker or not
+//   kHeld       -> kRunning               there is none, and the small model takes over for good
+//   kReleasable -> kRunning               the release policy let it go
+//   kReleasable -> kWaiting               its worker was lost
+//   kRunning    -> all                    the pen moved, or its worker was lost
+//   all         -> kEnded                 finished, rejected or abandoned; nothing follows
+// A change to itself is a new turn, a reopen, or another wait.
 enum class Phase : uint8_t {
   kWaiting = 0,     // The pen's side has no worker: a seat is looked for.
   kHeld = 1,        // The pen goes to the large side once the client has caught up.

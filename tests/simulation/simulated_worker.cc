@@ -84,7 +84,11 @@ void SimulatedWorker::Dial() {
                     [this, generation = generation_] {
                       if (generation == generation_) OnClosed();
                     }});
-  wire_->SendUp(core_->Hello());
+  v1::WorkerFrame hello = core_->Hello();
+  if (!setup_.numerics_class.empty()) {
+    hello.mutable_hello()->set_numerics_class(setup_.numerics_class);
+  }
+  wire_->SendUp(hello);
 }
 
 void SimulatedWorker::DialLater() {

@@ -21,6 +21,7 @@ struct DeviceUse {
 struct WorkerSetup {
   WorkerCoreOptions core;
   HashEngineOptions engine;
+  std::string numerics_class;  // Empty: the engine's own.
   absl::Duration step_base = absl::Milliseconds(1);
   absl::Duration step_per_id = absl::Microseconds(20);
 };

@@ -30,11 +30,13 @@ class World {
   ClientPlan DrawRequest(int number);
   void PlanFaults();
   void Fault();
+  void DrawPolicy();
   void KillWorker();
   void KillScheduler();
 
   std::string CheckAnswers() const;
   std::string CheckAnswer(const ClientRecord& record) const;
+  std::string CheckIds(const ClientRecord& record) const;
   std::string CheckMemory() const;
   std::string CheckDevice() const;
   bool Quiet() const;
@@ -46,6 +48,8 @@ class World {
   CoreOptions options_;
   HashModelOptions models_[kRoles];
   int faults_planned_ = 0;
+  bool strict_ = true;           // Waits outlast every fault: each request must be answered.
+  bool classes_differ_ = false;  // Answers may be marked degraded; tokens are the same.
   DeviceUse device_;
   bool shared_device_ = false;
   std::unique_ptr<SimulatedScheduler> scheduler_;
