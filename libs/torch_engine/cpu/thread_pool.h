@@ -1,14 +1,16 @@
-// The process's compute threads: one pthreadpool that XNNPACK and our own kernels share, so that no
-// two teams of threads fight for the same cores.
+// The compute threads of one engine. Work is claimed item by item, and a worker that was not
+// scheduled in time is not waited for: on a machine shared with other processes the calling thread
+// goes on alone. (With pthreadpool, where every worker must check in at every job, each of a step's
+// hundred jobs can cost a scheduler period.)
 // Ownership: owns the worker threads. Threads: one thread at a time may call For; it takes part in
-// the work. Units: `threads` counts the caller. Work items are handed out dynamically, so a result
-// must never depend on which thread runs an item.
+// the work. Units: `threads` counts the caller. Items are handed out dynamically, so a result must
+// never depend on which thread runs an item. Workers spin for about 100 us after a job, then sleep.
 #pragma once
 
-#include <cstddef>
+#include <atomic>
 #include <cstdint>
-
-struct pthreadpool;
+#include <thread>
+#include <vector>
 
 namespace tokenrouter {
 
@@ -27,30 +29,46 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int threads() const { return threads_; }
-  pthreadpool* handle() const { return pool_; }
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Calls function(item, thread) for every item in [0, items), thread in [0, threads()).
+  // Calls function(item, thread) for every item in [0, items), thread in [0, threads()), and
+  // returns when all are done; what the calls wrote is then visible. `operations` is about how many
+  // simple operations (a multiply-add, an exchanged float) all items are: a small job runs on the
+  // calling thread. REQUIRES: items <= kMaxItems.
   template <typename Function>
-  void For(int64_t items, const Function& function) {
+  void For(int64_t items, int64_t operations, const Function& function) {
+    if (operations < kOperationsWorthAThread || items <= 1 || workers_.empty()) {
+      for (int64_t item = 0; item < items; ++item) function(item, 0);
+      return;
+    }
     Run(
         items,
-        [](void* context, size_t thread, size_t item) {
-          (*static_cast<const Function*>(context))(static_cast<int64_t>(item),
-                                                   static_cast<int>(thread));
+        [](void* context, int64_t item, int thread) {
+          (*static_cast<const Function*>(context))(item, thread);
         },
         const_cast<Function*>(&function));
   }
-
-  // Sends workers that spin for the next job to sleep, so that an idle engine burns no core.
-  void Rest();
+  // About 10 us of one thread; handing work over costs a few, and more on a busy machine.
+  static constexpr int64_t kOperationsWorthAThread = 1 << 16;
+  static constexpr int kIndexBits = 20;
+  static constexpr int64_t kMaxItems = (int64_t{1} << kIndexBits) - 1;
 
  private:
-  using Task = void (*)(void* context, size_t thread, size_t item);
+  using Task = void (*)(void* context, int64_t item, int thread);
   void Run(int64_t items, Task task, void* context);
+  void Work(int thread, int nice);
+  // Claims and runs one item of the current job; false when none is left.
+  bool RunOne(int thread);
 
-  pthreadpool* pool_ = nullptr;
-  int threads_ = 0;
+  // The current job's number, number of items and next item in one word, so that claiming an item
+  // proves that the job is still the one whose task was read. Written by the caller and by claims.
+  std::atomic<uint64_t> claim_{0};
+  std::atomic<Task> task_{nullptr};
+  std::atomic<void*> context_{nullptr};
+  std::atomic<int32_t> unfinished_{0};  // Items of the current job; the caller waits for 0.
+  std::atomic<uint32_t> job_{0};        // Number of the current job; workers wait for a change.
+  std::atomic<bool> stopping_{false};
+  std::vector<std::thread> workers_;
 };
 
 }  // namespace tokenrouter

@@ -14,18 +14,27 @@
 namespace tokenrouter {
 namespace {
 
-static_assert(sizeof(xnn_quantization_params) == sizeof(int64_t));
+// Inputs reach XNNPACK as our RowQuantization.
+static_assert(sizeof(xnn_quantization_params) == sizeof(RowQuantization) &&
+              offsetof(xnn_quantization_params, scale) == offsetof(RowQuantization, scale));
 static_assert(XnnLinear::kInputSlack * sizeof(float) >= XNN_EXTRA_BYTES);
 
 constexpr float kNoLimit = std::numeric_limits<float>::infinity();
 constexpr float kInt8Limit = 127.0f;
-// Weight rows a thread dequantizes at a time.
-constexpr int64_t kReadRows = 16;
+// Weights of a slice: small beside a core's second-level cache, so that all rows of a long prompt
+// meet a slice while it is there, and large beside the cost of calling an operator.
+constexpr int64_t kSliceBytes = 256 << 10;
+// Small matrices are cut finer, so that every thread gets a share.
+constexpr int64_t kMinSlices = 16;
+// Rows of a slice are a multiple of this, which XNNPACK's tiles divide.
+constexpr int64_t kSliceGranule = 32;
+// Input values that one item quantizes.
+constexpr int64_t kQuantizedValues = 16384;
 
-absl::Status ToStatus(xnn_status status, std::string_view what) {
+absl::Status ToStatus(xnn_status status, const char* what) {
   if (status == xnn_status_success) return absl::OkStatus();
-  const std::string message = absl::StrCat("XNNPACK: ", absl::string_view(what.data(), what.size()),
-                                           " failed with status ", static_cast<int>(status));
+  const std::string message =
+      absl::StrCat("XNNPACK: ", what, " failed with status ", static_cast<int>(status));
   if (status == xnn_status_out_of_memory) return absl::ResourceExhaustedError(message);
   return absl::InternalError(message);
 }
@@ -34,13 +43,8 @@ void Must(xnn_status status, const char* what) {
   TR_CHECK(status == xnn_status_success) << what << ": XNNPACK status " << static_cast<int>(status);
 }
 
-absl::Status Initialize() {
-  static const xnn_status status = xnn_initialize(nullptr);
-  return ToStatus(status, "initialize");
-}
-
 // Symmetric: w = scale * q with q in [-127, 127], the largest magnitude on the edge.
-float QuantizeRow(std::span<const float> row, int8_t* out) {
+float QuantizeWeights(std::span<const float> row, int8_t* out) {
   float largest = 0.0f;
   for (const float value : row) largest = std::max(largest, std::fabs(value));
   const float scale = largest > 0.0f ? largest / kInt8Limit : 1.0f;
@@ -51,111 +55,116 @@ float QuantizeRow(std::span<const float> row, int8_t* out) {
   return scale;
 }
 
-// Calls use(first row, rows) for groups of kReadRows consecutive rows on all threads.
-template <typename Use>
-void ForRowGroups(int64_t rows, ThreadPool* pool, const Use& use) {
-  pool->For((rows + kReadRows - 1) / kReadRows, [&](int64_t group, int) {
-    const int64_t first = group * kReadRows;
-    use(first, std::min(kReadRows, rows - first));
-  });
+int64_t SliceRows(int64_t outputs, int64_t row_bytes) {
+  const int64_t rows = std::min(kSliceBytes / row_bytes, outputs / kMinSlices);
+  return std::max(kSliceGranule, rows / kSliceGranule * kSliceGranule);
 }
 
 }  // namespace
 
-std::string_view WeightFormatName(WeightFormat format) {
-  return format == WeightFormat::kInt8 ? "int8" : "fp32";
-}
-
 void XnnOperatorDeleter::operator()(xnn_operator* op) const { xnn_delete_operator(op); }
 
-absl::StatusOr<std::unique_ptr<XnnActivations>> XnnActivations::Create(int64_t max_rows,
-                                                                       int64_t max_inputs) {
-  TR_RETURN_IF_ERROR(Initialize());
-  std::unique_ptr<XnnActivations> scratch(new XnnActivations());
-  xnn_operator_t op = nullptr;
-  TR_RETURN_IF_ERROR(ToStatus(xnn_create_convert_nc_f32_qd8(0, &op), "create convert to int8"));
-  scratch->convert_.reset(op);
-  scratch->values_.resize(max_rows * max_inputs + XNN_EXTRA_BYTES);
-  scratch->parameters_.resize(max_rows + XNN_EXTRA_QUANTIZATION_PARAMS);
-  return scratch;
-}
+XnnActivations::XnnActivations(int64_t max_rows, int64_t max_inputs)
+    : values_(max_rows * max_inputs + XNN_EXTRA_BYTES),
+      rows_(max_rows + XNN_EXTRA_QUANTIZATION_PARAMS) {}
 
-absl::StatusOr<std::unique_ptr<XnnLinear>> XnnLinear::Pack(int64_t inputs, int64_t outputs,
-                                                           WeightFormat format,
-                                                           const WeightRowReader& read,
-                                                           std::span<const float> bias,
-                                                           ThreadPool* pool) {
-  TR_RETURN_IF_ERROR(Initialize());
-  TR_CHECK(bias.empty() || static_cast<int64_t>(bias.size()) == outputs);
-  std::unique_ptr<XnnLinear> linear(new XnnLinear(inputs, outputs, format));
-  const int64_t row_bytes = inputs * (format == WeightFormat::kInt8 ? 1 : sizeof(float));
-  const int64_t slice_rows = std::max<int64_t>(kReadRows, kMaxSliceBytes / row_bytes);
-  for (int64_t first = 0; first < outputs; first += slice_rows) {
-    TR_RETURN_IF_ERROR(linear->PackSlice(first, std::min(slice_rows, outputs - first), read,
-                                         bias.empty() ? nullptr : bias.data() + first, pool));
+absl::StatusOr<std::unique_ptr<XnnLinear>> XnnLinear::Pack(const WeightRows& weights,
+                                                           WeightFormat format, ThreadPool* pool) {
+  static const xnn_status initialized = xnn_initialize(nullptr);
+  TR_RETURN_IF_ERROR(ToStatus(initialized, "initialize"));
+  const int64_t outputs = weights.outputs;
+  TR_CHECK(weights.bias.empty() || static_cast<int64_t>(weights.bias.size()) == outputs);
+  std::unique_ptr<XnnLinear> linear(new XnnLinear(weights.inputs, outputs, format));
+  const bool int8 = format == WeightFormat::kInt8;
+  const int64_t step = SliceRows(outputs, weights.inputs * (int8 ? 1 : sizeof(float)));
+  for (int64_t first = 0; first < outputs; first += step) {
+    linear->slices_.push_back(
+        {.first = first, .count = std::min(step, outputs - first), .op = nullptr});
   }
+  std::vector<absl::Status> statuses(linear->slices_.size());
+  pool->For(static_cast<int64_t>(statuses.size()), outputs * weights.inputs, [&](int64_t i, int) {
+    Slice* const slice = &linear->slices_[i];
+    statuses[i] = int8 ? linear->PackInt8(weights, slice) : linear->PackFp32(weights, slice);
+  });
+  for (const absl::Status& status : statuses) TR_RETURN_IF_ERROR(status);
   return linear;
 }
 
-absl::Status XnnLinear::PackSlice(int64_t first, int64_t count, const WeightRowReader& read,
-                                  const float* bias, ThreadPool* pool) {
-  xnn_operator_t op = nullptr;
-  if (format_ == WeightFormat::kFp32) {
-    std::vector<float> rows(count * inputs_);
-    ForRowGroups(count, pool, [&](int64_t row, int64_t n) {
-      read(first + row, n, std::span(rows).subspan(row * inputs_, n * inputs_));
-    });
-    TR_RETURN_IF_ERROR(ToStatus(
-        xnn_create_fully_connected_nc_f32(inputs_, count, inputs_, outputs_, rows.data(), bias,
-                                          -kNoLimit, kNoLimit, 0, nullptr, nullptr, &op),
-        "pack fp32 weights"));
-  } else {
-    std::vector<int8_t> rows(count * inputs_);
-    std::vector<float> scales(count);
-    ForRowGroups(count, pool, [&](int64_t row, int64_t n) {
-      std::vector<float> group(n * inputs_);
-      read(first + row, n, group);
-      for (int64_t i = 0; i < n; ++i) {
-        scales[row + i] = QuantizeRow(std::span<const float>(group).subspan(i * inputs_, inputs_),
-                                      rows.data() + (row + i) * inputs_);
-      }
-    });
-    TR_RETURN_IF_ERROR(ToStatus(xnn_create_fully_connected_nc_qd8_f32_qc8w(
-                                    inputs_, count, inputs_, outputs_, scales.data(), rows.data(),
-                                    bias, -kNoLimit, kNoLimit, 0, nullptr, nullptr, &op),
-                                "pack int8 weights"));
+absl::Status XnnLinear::PackInt8(const WeightRows& weights, Slice* slice) const {
+  std::vector<int8_t> rows(slice->count * inputs_);
+  std::vector<float> scales(slice->count), row(inputs_);
+  for (int64_t i = 0; i < slice->count; ++i) {
+    weights.read(slice->first + i, 1, row);
+    scales[i] = QuantizeWeights(row, rows.data() + i * inputs_);
   }
-  slices_.push_back({.first = first, .op = XnnOperator(op)});
-  return absl::OkStatus();
+  const float* const bias = weights.bias.empty() ? nullptr : weights.bias.data() + slice->first;
+  xnn_operator_t op = nullptr;
+  const xnn_status status = xnn_create_fully_connected_nc_qd8_f32_qc8w(
+      inputs_, slice->count, inputs_, outputs_, scales.data(), rows.data(), bias, -kNoLimit,
+      kNoLimit, 0, nullptr, nullptr, &op);
+  slice->op.reset(op);
+  return ToStatus(status, "pack int8 weights");
 }
 
-void XnnLinear::Run(const float* input, int64_t rows, float* output, XnnActivations* scratch,
-                    ThreadPool* pool) {
-  const bool int8 = format_ == WeightFormat::kInt8;
+absl::Status XnnLinear::PackFp32(const WeightRows& weights, Slice* slice) const {
+  std::vector<float> rows(slice->count * inputs_);
+  weights.read(slice->first, slice->count, rows);
+  const float* const bias = weights.bias.empty() ? nullptr : weights.bias.data() + slice->first;
+  xnn_operator_t op = nullptr;
+  const xnn_status status =
+      xnn_create_fully_connected_nc_f32(inputs_, slice->count, inputs_, outputs_, rows.data(), bias,
+                                        -kNoLimit, kNoLimit, 0, nullptr, nullptr, &op);
+  slice->op.reset(op);
+  return ToStatus(status, "pack fp32 weights");
+}
+
+void XnnLinear::Run(const float* input, int64_t rows, float* output, const KernelTable& kernels,
+                    XnnActivations* scratch, ThreadPool* pool) {
+  const auto slices = static_cast<int64_t>(slices_.size());
+  const int64_t operations = rows * inputs_ * outputs_;
+  if (format_ == WeightFormat::kFp32) {
+    pool->For(slices, operations,
+              [&](int64_t i, int) { RunFp32(&slices_[i], input, rows, output); });
+    return;
+  }
   int8_t* const values = scratch->values_.data();
-  auto* const parameters = reinterpret_cast<xnn_quantization_params*>(scratch->parameters_.data());
-  if (int8) {
-    TR_CHECK(rows * inputs_ + XNN_EXTRA_BYTES <= static_cast<int64_t>(scratch->values_.size()));
-    xnn_operator_t convert = scratch->convert_.get();
-    Must(xnn_reshape_convert_nc_f32_qd8(convert, rows, inputs_, inputs_, inputs_, pool->handle()),
-         "shape convert");
-    Must(xnn_setup_convert_nc_f32_qd8(convert, input, values, parameters), "set up convert");
-    Must(xnn_run_operator(convert, pool->handle()), "convert");
-  }
-  for (Slice& slice : slices_) {
-    xnn_operator_t op = slice.op.get();
-    if (slice.shaped_rows != rows) {
-      Must(int8 ? xnn_reshape_fully_connected_nc_qd8_f32_qc8w(op, rows, pool->handle())
-                : xnn_reshape_fully_connected_nc_f32(op, rows, pool->handle()),
-           "shape linear");
-      slice.shaped_rows = rows;
+  RowQuantization* const quantization = scratch->rows_.data();
+  TR_CHECK(rows * inputs_ + XNN_EXTRA_BYTES <= static_cast<int64_t>(scratch->values_.size()));
+  const int64_t part = std::max<int64_t>(1, kQuantizedValues / inputs_);
+  pool->For((rows + part - 1) / part, rows * inputs_, [&](int64_t item, int) {
+    for (int64_t r = item * part; r < std::min(rows, (item + 1) * part); ++r) {
+      quantization[r] = kernels.quantize(input + r * inputs_, inputs_, values + r * inputs_);
     }
-    float* const out = output + slice.first;
-    Must(int8 ? xnn_setup_fully_connected_nc_qd8_f32_qc8w(op, values, out, parameters)
-              : xnn_setup_fully_connected_nc_f32(op, input, out),
-         "set up linear");
-    Must(xnn_run_operator(op, pool->handle()), "linear");
+  });
+  // A tile of rows that is not full computes its last row several times, each time with the next
+  // parameters, and writes it as often.
+  std::fill_n(quantization + rows, XNN_EXTRA_QUANTIZATION_PARAMS, quantization[rows - 1]);
+  pool->For(slices, operations,
+            [&](int64_t i, int) { RunInt8(&slices_[i], values, quantization, rows, output); });
+}
+
+void XnnLinear::RunInt8(Slice* slice, const int8_t* input, const RowQuantization* quantization,
+                        int64_t rows, float* output) const {
+  xnn_operator_t op = slice->op.get();
+  if (slice->shaped_rows != rows) {
+    Must(xnn_reshape_fully_connected_nc_qd8_f32_qc8w(op, rows, nullptr), "shape linear");
+    slice->shaped_rows = rows;
   }
+  Must(xnn_setup_fully_connected_nc_qd8_f32_qc8w(
+           op, input, output + slice->first,
+           reinterpret_cast<const xnn_quantization_params*>(quantization)),
+       "set up linear");
+  Must(xnn_run_operator(op, nullptr), "linear");
+}
+
+void XnnLinear::RunFp32(Slice* slice, const float* input, int64_t rows, float* output) const {
+  xnn_operator_t op = slice->op.get();
+  if (slice->shaped_rows != rows) {
+    Must(xnn_reshape_fully_connected_nc_f32(op, rows, nullptr), "shape linear");
+    slice->shaped_rows = rows;
+  }
+  Must(xnn_setup_fully_connected_nc_f32(op, input, output + slice->first), "set up linear");
+  Must(xnn_run_operator(op, nullptr), "linear");
 }
 
 }  // namespace tokenrouter

@@ -22,10 +22,15 @@ std::vector<float> Normal(int64_t count, uint32_t seed) {
 struct Layer {
   int64_t inputs, outputs;
   std::vector<float> weights, bias;
-  WeightRowReader reader() const {
-    return [this](int64_t first, int64_t count, std::span<float> out) {
-      std::memcpy(out.data(), weights.data() + first * inputs, count * inputs * sizeof(float));
-    };
+  WeightRows rows() const {
+    return {.inputs = inputs,
+            .outputs = outputs,
+            .read =
+                [this](int64_t first, int64_t count, std::span<float> out) {
+                  std::memcpy(out.data(), weights.data() + first * inputs,
+                              count * inputs * sizeof(float));
+                },
+            .bias = bias};
   }
 };
 
@@ -36,9 +41,9 @@ Layer MakeLayer(int64_t inputs, int64_t outputs) {
 std::vector<float> Apply(XnnLinear& linear, std::vector<float> input, int64_t rows,
                          ThreadPool* pool) {
   input.resize(input.size() + XnnLinear::kInputSlack);
-  auto scratch = XnnActivations::Create(rows, linear.inputs());
+  XnnActivations scratch(rows, linear.inputs());
   std::vector<float> output(rows * linear.outputs());
-  linear.Run(input.data(), rows, output.data(), scratch->get(), pool);
+  linear.Run(input.data(), rows, output.data(), *UsableKernels().front(), &scratch, pool);
   return output;
 }
 
@@ -64,8 +69,7 @@ class XnnLinearTest : public ::testing::TestWithParam<WeightFormat> {};
 TEST_P(XnnLinearTest, MultipliesWithinTheErrorOfItsFormat) {
   ThreadPool pool(2, 0);
   const Layer layer = MakeLayer(96, 130);
-  TR_ASSERT_OK_AND_ASSIGN(auto linear,
-                          XnnLinear::Pack(96, 130, GetParam(), layer.reader(), layer.bias, &pool));
+  TR_ASSERT_OK_AND_ASSIGN(auto linear, XnnLinear::Pack(layer.rows(), GetParam(), &pool));
   const std::vector<float> input = Normal(5 * 96, 3);
   const std::vector<float> output = Apply(*linear, input, 5, &pool);
   EXPECT_LT(RelativeError(layer, input, 5, output),
@@ -76,8 +80,7 @@ TEST_P(XnnLinearTest, GivesARowTheSameBitsInEveryBatch) {
   ThreadPool pool(2, 0);
   for (const int64_t inputs : {64, 896, 1000}) {
     const Layer layer = MakeLayer(inputs, 257);
-    TR_ASSERT_OK_AND_ASSIGN(
-        auto linear, XnnLinear::Pack(inputs, 257, GetParam(), layer.reader(), layer.bias, &pool));
+    TR_ASSERT_OK_AND_ASSIGN(auto linear, XnnLinear::Pack(layer.rows(), GetParam(), &pool));
     const std::vector<float> input = Normal(64 * inputs, 4);
     const std::vector<float> whole = Apply(*linear, input, 64, &pool);
     for (const int64_t rows : {1, 2, 3, 5, 7, 8, 13, 16, 31, 33, 63}) {

@@ -43,6 +43,12 @@ struct AttentionItem {
   float scale;            // Scores are multiplied by it.
 };
 
+// How a row of floats was quantized: x = scale * (q - zero_point). XNNPACK reads it as it is.
+struct RowQuantization {
+  int32_t zero_point;
+  float scale;
+};
+
 struct KernelTable {
   const char* name;  // "avx512", "avx2", "scalar".
   // out = x / rms(x) * weight. `out` may be `x`.
@@ -53,6 +59,8 @@ struct KernelTable {
   void (*swiglu)(const float* gate, const float* up, int64_t count, float* out);
   // Turns channel i with channel i + half by angle i, for i < half.
   void (*rotate)(float* head, const float* cosines, const float* sines, int64_t half);
+  // Quantizes to [-128, 127] by the row's own range, 0 included and kept exact.
+  RowQuantization (*quantize)(const float* x, int64_t count, int8_t* out);
   void (*attend)(const AttentionItem& item);
 };
 

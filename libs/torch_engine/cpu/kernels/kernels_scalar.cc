@@ -12,6 +12,7 @@ const KernelTable& ScalarKernels() {
                                     .add = AddTo<V>,
                                     .swiglu = SwiGlu<V>,
                                     .rotate = Rotate<V>,
+                                    .quantize = Quantize<V>,
                                     .attend = Attend<V>};
   return table;
 }

@@ -1,0 +1,234 @@
+#include "libs/torch_engine/cpu/cpu_ops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/check.h"
+#include "libs/status/status_macros.h"
+
+namespace tokenrouter {
+namespace {
+
+// Floats of one item of row-wise work.
+constexpr int64_t kItemFloats = 16384;
+// A cosine and a sine cost about as much as simple work on so many floats.
+constexpr int64_t kFloatsPerAngle = 64;
+// Tokens of one attention item: enough to reuse a block from the cache, small enough to balance.
+constexpr int32_t kAttentionItemTokens = 16;
+constexpr size_t kBufferAlignment = 64;
+
+class CpuMatrix : public Matrix {
+ public:
+  explicit CpuMatrix(std::unique_ptr<XnnLinear> linear) : linear_(std::move(linear)) {}
+  XnnLinear& linear() { return *linear_; }
+
+ private:
+  std::unique_ptr<XnnLinear> linear_;
+};
+
+class CpuBuffer : public FloatBuffer {
+ public:
+  // Null when there is no memory.
+  static std::unique_ptr<CpuBuffer> Create(int64_t count) {
+    const size_t bytes = (count + XnnLinear::kInputSlack) * sizeof(float);
+    void* const data = ::operator new (bytes, std::align_val_t{kBufferAlignment}, std::nothrow);
+    if (data == nullptr) return nullptr;
+    std::fill_n(static_cast<float*>(data), count + XnnLinear::kInputSlack, 0.0f);
+    return std::unique_ptr<CpuBuffer>(new CpuBuffer(static_cast<float*>(data)));
+  }
+  ~CpuBuffer() override { ::operator delete (data_, std::align_val_t{kBufferAlignment}); }
+  float* data() override { return data_; }
+
+ private:
+  explicit CpuBuffer(float* data) : data_(data) {}
+  float* const data_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CpuOps>> CpuOps::Create(const AttentionShape& shape,
+                                                       const CpuOpsOptions& options,
+                                                       ThreadPool* pool) {
+  if (shape.head_dim > kMaxHeadDim) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("head_dim is ", shape.head_dim, ", the CPU kernels allow ", kMaxHeadDim));
+  }
+  std::unique_ptr<CpuOps> ops(new CpuOps(shape, options, pool));
+  TR_ASSIGN_OR_RETURN(ops->kv_, KvMemory::Create(shape, options.kv_bytes));
+  ops->activations_ = std::make_unique<XnnActivations>(options.max_rows, options.max_inputs);
+  return ops;
+}
+
+CpuOps::CpuOps(const AttentionShape& shape, const CpuOpsOptions& options, ThreadPool* pool)
+    : shape_(shape),
+      weight_format_(options.weight_format),
+      kernels_(options.kernels != nullptr ? *options.kernels : *UsableKernels().front()),
+      pool_(pool) {}
+
+std::string CpuOps::NumericsName() const {
+  const std::string_view format = WeightFormatName(weight_format_);
+  return absl::StrCat("cpu ", kernels_.name, " ", absl::string_view(format.data(), format.size()),
+                      " kv fp32");
+}
+
+absl::StatusOr<std::unique_ptr<Matrix>> CpuOps::Pack(const WeightRows& weights) {
+  TR_ASSIGN_OR_RETURN(auto linear, XnnLinear::Pack(weights, weight_format_, pool_));
+  return std::make_unique<CpuMatrix>(std::move(linear));
+}
+
+absl::StatusOr<std::unique_ptr<FloatBuffer>> CpuOps::AllocateFloats(int64_t count) {
+  std::unique_ptr<FloatBuffer> buffer = CpuBuffer::Create(count);
+  if (buffer == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for ", count, " floats of activations: lower max_step_tokens"));
+  }
+  return buffer;
+}
+
+absl::StatusOr<std::unique_ptr<FloatBuffer>> CpuOps::Upload(std::span<const float> values) {
+  TR_ASSIGN_OR_RETURN(auto buffer, AllocateFloats(static_cast<int64_t>(values.size())));
+  std::copy(values.begin(), values.end(), buffer->data());
+  return buffer;
+}
+
+template <typename Use>
+void CpuOps::ForRows(int64_t rows, int64_t floats_per_row, const Use& use) {
+  const int64_t part = std::max<int64_t>(1, kItemFloats / floats_per_row);
+  pool_->For((rows + part - 1) / part, rows * floats_per_row,
+             [&](int64_t item, int) { use(item * part, std::min(part, rows - item * part)); });
+}
+
+void CpuOps::CopyBlocks(std::span<const BlockCopy> copies) {
+  for (const BlockCopy& copy : copies) kv_->Copy(copy);
+}
+
+void CpuOps::Embed(const WeightRows& table, std::span<const int32_t> ids, float* out) {
+  ForRows(static_cast<int64_t>(ids.size()), table.inputs, [&](int64_t first, int64_t count) {
+    for (int64_t i = first; i < first + count; ++i) {
+      table.read(ids[i], 1, std::span(out + i * table.inputs, table.inputs));
+    }
+  });
+}
+
+void CpuOps::Multiply(Matrix* matrix, const float* in, int64_t rows, float* out) {
+  static_cast<CpuMatrix*>(matrix)->linear().Run(in, rows, out, kernels_, activations_.get(), pool_);
+}
+
+void CpuOps::Norm(const float* x, const float* weight, int64_t rows, int64_t width, float epsilon,
+                  float* out) {
+  ForRows(rows, width, [&](int64_t first, int64_t count) {
+    for (int64_t r = first; r < first + count; ++r) {
+      kernels_.rms_norm(x + r * width, weight, epsilon, width, out + r * width);
+    }
+  });
+}
+
+void CpuOps::AddNorm(float* x, const float* delta, const float* weight, int64_t rows, int64_t width,
+                     float epsilon, float* out) {
+  ForRows(rows, width, [&](int64_t first, int64_t count) {
+    for (int64_t r = first; r < first + count; ++r) {
+      kernels_.add(x + r * width, delta + r * width, width);
+      kernels_.rms_norm(x + r * width, weight, epsilon, width, out + r * width);
+    }
+  });
+}
+
+void CpuOps::KeepRows(std::span<const int64_t> rows, int64_t width, float* x) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto row = static_cast<int64_t>(i);
+    if (rows[i] != row) std::copy_n(x + rows[i] * width, width, x + row * width);
+  }
+}
+
+void CpuOps::RotaryAngles(const StepLayout& layout, std::span<const double> frequencies,
+                          double factor, float* cosines, float* sines) {
+  const auto count = static_cast<int64_t>(frequencies.size());
+  for (const TokenRun& run : layout.runs) {
+    ForRows(run.tokens, count * kFloatsPerAngle, [&](int64_t first, int64_t tokens) {
+      for (int64_t t = first; t < first + tokens; ++t) {
+        const int64_t row = (run.first_token + t) * count;
+        for (int64_t i = 0; i < count; ++i) {
+          const double angle = static_cast<double>(run.first + t) * frequencies[i];
+          cosines[row + i] = static_cast<float>(std::cos(angle) * factor);
+          sines[row + i] = static_cast<float>(std::sin(angle) * factor);
+        }
+      }
+    });
+  }
+}
+
+void CpuOps::RotateAndStoreToken(const TokenRun& run, int32_t token, int64_t layer,
+                                 const float* cosines, const float* sines, float* qkv) {
+  const int64_t row = run.first_token + token;
+  const int64_t half = shape_.rotary_dim / 2;
+  float* const queries = qkv + row * shape_.qkv_floats();
+  float* const keys = queries + shape_.query_floats();
+  const float* const values = keys + shape_.kv_floats();
+  for (int64_t head = 0; head < shape_.heads + shape_.kv_heads; ++head) {
+    kernels_.rotate(queries + head * shape_.head_dim, cosines + row * half, sines + row * half,
+                    half);
+  }
+  const Position position = run.first + token;
+  const BlockId block = run.blocks[position / kKvBlockTokens];
+  for (int64_t head = 0; head < shape_.kv_heads; ++head) {
+    StoreKeyValue(keys + head * shape_.head_dim, values + head * shape_.head_dim,
+                  static_cast<int>(shape_.head_dim), position % kKvBlockTokens,
+                  kv_->Tile(layer, head, block));
+  }
+}
+
+void CpuOps::RotateAndStore(const StepLayout& layout, int64_t layer, const float* cosines,
+                            const float* sines, float* qkv) {
+  for (const TokenRun& run : layout.runs) {
+    // Only tokens of one run share blocks, and they write different slots of them.
+    ForRows(run.tokens, shape_.qkv_floats(), [&](int64_t first, int64_t count) {
+      for (int64_t t = first; t < first + count; ++t) {
+        RotateAndStoreToken(run, static_cast<int32_t>(t), layer, cosines, sines, qkv);
+      }
+    });
+  }
+}
+
+void CpuOps::Attend(const StepLayout& layout, int64_t layer, const float* qkv, float* out) {
+  const int64_t group = shape_.heads / shape_.kv_heads;
+  items_.clear();
+  int64_t operations = 0;
+  for (const TokenRun& run : layout.runs) {
+    operations += 2 * shape_.query_floats() * run.tokens * (run.first + run.tokens);
+    for (int32_t first = 0; first < run.tokens; first += kAttentionItemTokens) {
+      for (int64_t head = 0; head < shape_.kv_heads; ++head) {
+        const int64_t row = run.first_token + first;
+        items_.push_back(
+            {.queries = qkv + row * shape_.qkv_floats() + head * group * shape_.head_dim,
+             .output = out + row * shape_.query_floats() + head * group * shape_.head_dim,
+             .token_stride = shape_.qkv_floats(),
+             .output_stride = shape_.query_floats(),
+             .tokens = std::min(kAttentionItemTokens, run.tokens - first),
+             .group = static_cast<int>(group),
+             .head_dim = static_cast<int>(shape_.head_dim),
+             .first = run.first + first,
+             .kv = kv_->Tile(layer, head, 0),
+             .block_stride = kv_->block_stride(),
+             .blocks = run.blocks.data(),
+             .scale = 1.0f / std::sqrt(static_cast<float>(shape_.head_dim))});
+      }
+    }
+  }
+  pool_->For(static_cast<int64_t>(items_.size()), operations,
+             [&](int64_t item, int) { kernels_.attend(items_[item]); });
+}
+
+void CpuOps::SwiGlu(const float* gate_up, int64_t rows, int64_t width, float* out) {
+  ForRows(rows, 2 * width, [&](int64_t first, int64_t count) {
+    for (int64_t r = first; r < first + count; ++r) {
+      const float* const gate = gate_up + r * 2 * width;
+      kernels_.swiglu(gate, gate + width, width, out + r * width);
+    }
+  });
+}
+
+}  // namespace tokenrouter

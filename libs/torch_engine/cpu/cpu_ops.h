@@ -1,0 +1,73 @@
+// The CPU as a device: XNNPACK for matrices, our kernels for the rest, one thread pool for both.
+// Ownership, threads, units and errors: model/ops.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libs/torch_engine/cpu/kernels/kernel_table.h"
+#include "libs/torch_engine/cpu/kv_memory.h"
+#include "libs/torch_engine/cpu/thread_pool.h"
+#include "libs/torch_engine/cpu/xnn_linear.h"
+#include "libs/torch_engine/model/ops.h"
+
+namespace tokenrouter {
+
+struct CpuOpsOptions {
+  WeightFormat weight_format = WeightFormat::kInt8;
+  int64_t kv_bytes = 0;                  // Budget of KV memory.
+  int64_t max_rows = 0;                  // Most rows of any call.
+  int64_t max_inputs = 0;                // Widest input of any matrix.
+  const KernelTable* kernels = nullptr;  // Null: the best this processor runs.
+};
+
+class CpuOps : public Ops {
+ public:
+  // `pool` must outlive the result.
+  static absl::StatusOr<std::unique_ptr<CpuOps>> Create(const AttentionShape& shape,
+                                                        const CpuOpsOptions& options,
+                                                        ThreadPool* pool);
+
+  int64_t kv_blocks() const { return kv_->blocks(); }
+
+  std::string NumericsName() const override;
+  absl::StatusOr<std::unique_ptr<Matrix>> Pack(const WeightRows& weights) override;
+  absl::StatusOr<std::unique_ptr<FloatBuffer>> AllocateFloats(int64_t count) override;
+  absl::StatusOr<std::unique_ptr<FloatBuffer>> Upload(std::span<const float> values) override;
+  void CopyBlocks(std::span<const BlockCopy> copies) override;
+  void Embed(const WeightRows& table, std::span<const int32_t> ids, float* out) override;
+  void Multiply(Matrix* matrix, const float* in, int64_t rows, float* out) override;
+  void Norm(const float* x, const float* weight, int64_t rows, int64_t width, float epsilon,
+            float* out) override;
+  void AddNorm(float* x, const float* delta, const float* weight, int64_t rows, int64_t width,
+               float epsilon, float* out) override;
+  void KeepRows(std::span<const int64_t> rows, int64_t width, float* x) override;
+  void RotaryAngles(const StepLayout& layout, std::span<const double> frequencies, double factor,
+                    float* cosines, float* sines) override;
+  void RotateAndStore(const StepLayout& layout, int64_t layer, const float* cosines,
+                      const float* sines, float* qkv) override;
+  void Attend(const StepLayout& layout, int64_t layer, const float* qkv, float* out) override;
+  void SwiGlu(const float* gate_up, int64_t rows, int64_t width, float* out) override;
+
+ private:
+  CpuOps(const AttentionShape& shape, const CpuOpsOptions& options, ThreadPool* pool);
+  // Calls use(first, count) for parts of [0, rows), on several threads when the work is worth it.
+  template <typename Use>
+  void ForRows(int64_t rows, int64_t floats_per_row, const Use& use);
+  void RotateAndStoreToken(const TokenRun& run, int32_t token, int64_t layer, const float* cosines,
+                           const float* sines, float* qkv);
+
+  const AttentionShape shape_;
+  const WeightFormat weight_format_;
+  const KernelTable& kernels_;
+  ThreadPool* const pool_;
+  std::unique_ptr<KvMemory> kv_;
+  std::unique_ptr<XnnActivations> activations_;
+  std::vector<AttentionItem> items_;  // Of the current call, kept for its capacity.
+};
+
+}  // namespace tokenrouter
