@@ -56,17 +56,22 @@ void AttachClient::Connect(v1::WorkerFrame hello) {
 }
 
 void AttachClient::OnRead(uint64_t stream, v1::CommandFrame frame) {
-  if (frame.has_attached()) {
-    MutexLock lock(&mutex_);
-    if (stream == current_) {
-      term_ = frame.term();
-      if (frame.attached().heartbeat_ms() > 0) heartbeat_ms_ = frame.attached().heartbeat_ms();
-    }
-  }
+  if (frame.has_attached()) OnAttached(stream, frame);
   if (inbox_.Push(stream, std::move(frame))) return;
   // The engine thread is far behind: start over with the scheduler rather than lose a command.
   const std::shared_ptr<Stream::Writer> ours = writer();
   if (ours != nullptr) ours->Finish(absl::ResourceExhaustedError("too many frames wait"));
+}
+
+void AttachClient::OnAttached(uint64_t stream, const v1::CommandFrame& frame) {
+  {
+    MutexLock lock(&mutex_);
+    if (stream != current_) return;
+    term_ = frame.term();
+    if (frame.attached().heartbeat_ms() > 0) heartbeat_ms_ = frame.attached().heartbeat_ms();
+  }
+  // The heart may be asleep for a longer interval; when its mailbox is full it is awake anyway.
+  (void)heart_.Post([this] { next_beat_ = absl::InfinitePast(); });
 }
 
 bool AttachClient::Send(v1::WorkerFrame frame) {

@@ -40,6 +40,8 @@ class AttachClient {
   using Stream = ClientStream<v1::WorkerFrame, v1::CommandFrame>;
 
   void OnRead(uint64_t stream, v1::CommandFrame frame);
+  void OnAttached(uint64_t stream, const v1::CommandFrame& frame);
+  // Sends a heartbeat when one is due; returns the time until the next.
   absl::Duration Beat();
   std::shared_ptr<Stream::Writer> writer() const;
 
@@ -57,7 +59,7 @@ class AttachClient {
   int open_streams_ ABSL_GUARDED_BY(mutex_) = 0;  // That gRPC still holds.
   uint64_t current_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<Stream::Writer> writer_ ABSL_GUARDED_BY(mutex_);
-  absl::Time next_beat_;  // Of the heartbeat thread.
+  absl::Time next_beat_ = absl::InfinitePast();  // Of the heartbeat thread.
   OwnerLoop heart_;
 };
 

@@ -1,0 +1,100 @@
+// ScriptedAttachService is a test double of the scheduler's side of Attach: it greets every worker,
+// keeps what workers say, and lets a test send frames or break the stream.
+// Threads: thread-safe. Waits are bounded by kPatience and never sleep.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "libs/concurrency/mutex.h"
+#include "libs/rpc/server_runtime.h"
+#include "libs/rpc/server_stream.h"
+#include "proto/scheduler.grpc.pb.h"
+
+namespace tokenrouter {
+
+class ScriptedAttachService : public v1::Scheduler::CallbackService {
+ public:
+  static constexpr absl::Duration kPatience = absl::Seconds(20);
+  using Stream = ServerStream<v1::WorkerFrame, v1::CommandFrame>;
+
+  grpc::ServerBidiReactor<v1::WorkerFrame, v1::CommandFrame>* Attach(
+      grpc::CallbackServerContext*) override {
+    return Stream::Start([this](std::shared_ptr<Stream::Writer> writer) {
+      return Stream::Handlers{
+          [this, writer](v1::WorkerFrame frame) { OnFrame(writer, std::move(frame)); }, [] {}};
+    });
+  }
+
+  void SetAttached(const v1::Attached& attached) {
+    MutexLock lock(&mutex_);
+    attached_ = attached;
+  }
+  // To be answered to the next hellos instead of Attached.
+  void SetRefusal(const absl::Status& refusal) {
+    MutexLock lock(&mutex_);
+    refusal_ = refusal;
+  }
+
+  // The term is filled in.
+  void Send(v1::CommandFrame frame) {
+    MutexLock lock(&mutex_);
+    frame.set_term(term_);
+    if (writer_ != nullptr && !writer_->Write(std::move(frame))) writer_ = nullptr;
+  }
+  void BreakStream() {
+    std::shared_ptr<Stream::Writer> writer;
+    {
+      MutexLock lock(&mutex_);
+      writer = writer_;
+    }
+    if (writer != nullptr) writer->Finish(absl::UnavailableError("broken by the test"));
+  }
+
+  // Waits until a frame of those so far, or to come, satisfies `wanted`. False after kPatience.
+  bool WaitFor(const std::function<bool(const v1::WorkerFrame&)>& wanted) {
+    MutexLock lock(&mutex_);
+    size_t seen = 0;
+    while (true) {
+      for (; seen < frames_.size(); ++seen) {
+        if (wanted(frames_[seen])) return true;
+      }
+      if (!arrived_.WaitFor(&mutex_, kPatience)) return false;
+    }
+  }
+  void ForgetFrames() {
+    MutexLock lock(&mutex_);
+    frames_.clear();
+  }
+
+ private:
+  void OnFrame(const std::shared_ptr<Stream::Writer>& writer, v1::WorkerFrame frame) {
+    MutexLock lock(&mutex_);
+    if (frame.has_hello()) {
+      if (!refusal_.ok()) {
+        writer->Finish(refusal_);
+      } else {
+        writer_ = writer;
+        v1::CommandFrame greeting;
+        greeting.set_term(++term_);
+        *greeting.mutable_attached() = attached_;
+        if (!writer->Write(std::move(greeting))) writer_ = nullptr;
+      }
+    }
+    frames_.push_back(std::move(frame));
+    arrived_.SignalAll();
+  }
+
+  Mutex mutex_;
+  CondVar arrived_;
+  uint64_t term_ ABSL_GUARDED_BY(mutex_) = 100;
+  v1::Attached attached_ ABSL_GUARDED_BY(mutex_);
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Stream::Writer> writer_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::WorkerFrame> frames_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tokenrouter
