@@ -1,0 +1,86 @@
+// Peers of the scheduler that follow the protocol and compute nothing, as fast as they are asked:
+// what a bench of the scheduler needs around it.
+// Threads: not thread-safe; one thread, or one stream's callbacks, per object.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "libs/tokens/token_types.h"
+#include "proto/scheduler.pb.h"
+
+namespace tokenrouter::bench {
+
+// Writes one token per row and step. A small worker lets every `depart_every`-th token of a request
+// go to the large side; a large worker writes one token and hands back.
+class ScriptedWorker {
+ public:
+  // `depart_every` 0: never.
+  ScriptedWorker(Role role, int number, int rows_per_frame, int depart_every)
+      : role_(role), number_(number), rows_(rows_per_frame), depart_every_(depart_every) {}
+
+  v1::WorkerFrame Hello() const;
+  void Apply(const v1::CommandFrame& frame);
+  // The next step; nothing when no row may run.
+  std::optional<v1::WorkerFrame> Step();
+
+ private:
+  struct Row {
+    uint32_t epoch = 0;
+    Position committed = 0;
+    Position credit = 0;
+    bool running = false;
+    bool has_turn = false;
+  };
+  void Write(uint64_t request, Row* row, v1::WorkerFrame* frame);
+
+  const Role role_;
+  const int number_;
+  const int rows_;
+  const int depart_every_;
+  uint64_t term_ = 0;
+  uint64_t steps_ = 0;
+  std::map<uint64_t, Row> sequences_;
+  uint64_t last_ = 0;  // Rows take turns when more are ready than a frame holds.
+  std::vector<uint64_t> closed_;
+};
+
+// Keeps `requests` requests in flight and acknowledges what it gets.
+class ScriptedGateway {
+ public:
+  ScriptedGateway(int requests, int prompt_tokens, int new_tokens, std::string algorithm)
+      : requests_(requests),
+        prompt_tokens_(prompt_tokens),
+        new_tokens_(new_tokens),
+        algorithm_(std::move(algorithm)) {}
+
+  v1::GatewayFrame Hello() const;
+  void Apply(const v1::SchedulerFrame& frame);
+  // What is to be said: submits and, when `acknowledge`, acknowledgements.
+  std::optional<v1::GatewayFrame> Take(bool acknowledge);
+
+  uint64_t tokens() const { return tokens_; }
+  uint64_t finished() const { return finished_; }
+  uint64_t rejected() const { return rejected_; }
+
+ private:
+  v1::Submit MakeSubmit();
+
+  const int requests_;
+  const int prompt_tokens_;
+  const int new_tokens_;
+  const std::string algorithm_;
+  uint64_t term_ = 0;
+  uint64_t next_handle_ = 1;
+  int live_ = 0;
+  uint64_t tokens_ = 0;
+  uint64_t finished_ = 0;
+  uint64_t rejected_ = 0;
+  absl::flat_hash_map<uint64_t, Position> unacknowledged_;
+};
+
+}  // namespace tokenrouter::bench
