@@ -84,6 +84,8 @@ void GatewayServer::WatchReadiness() {
                            return kReadinessInterval;
                          }});
   readiness_->Start();
+  // The loop sleeps until its first post.
+  (void)readiness_->Post([] {});
 }
 
 void GatewayServer::Drain() {
