@@ -91,7 +91,7 @@ void GenerateReactor::AddPiece(const TextPiece& piece) {
   for (const TokenInfo& token : piece.tokens) {
     v1::TokenRecord* record = reply_.add_tokens();
     record->set_id(token.id);
-    record->set_text(ToValidUtf8(token.bytes));
+    record->set_text(ToValidUtf8(token.text));
     record->set_author(token.author == Author::kLarge ? v1::ROLE_LARGE : v1::ROLE_SMALL);
     record->set_entropy(token.entropy);
   }

@@ -46,7 +46,7 @@ json::value Routing(std::span<const TokenInfo> tokens) {
   json::array list;
   for (const TokenInfo& token : tokens) {
     list.push_back(json::object{{"id", token.id},
-                                {"text", ToValidUtf8(token.bytes)},
+                                {"text", ToValidUtf8(token.text)},
                                 {"author", AuthorName(token.author)},
                                 {"entropy", FiniteEntropy(token.entropy)}});
   }

@@ -20,6 +20,8 @@ namespace tokenrouter {
 struct TokenInfo {
   TokenId id = 0;
   std::string bytes;  // Its own, not necessarily UTF-8.
+  std::string
+      text;  // What it added to the answer's text; joined, they are the text that the tokens make.
   Author author = Author::kSmall;
   float entropy = 0.0f;
   float logprob = 0.0f;

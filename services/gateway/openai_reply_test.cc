@@ -20,7 +20,8 @@ ReplyHeader Header(OpenAiEndpoint endpoint) {
 }
 
 std::vector<TokenInfo> TwoTokens() {
-  return {{5, "he", Author::kSmall, 0.25f, -0.5f}, {6, "\xFF", Author::kLarge, 1.5f, -1.0f}};
+  return {{5, "he", "he", Author::kSmall, 0.25f, -0.5f},
+          {6, "\xFF", "", Author::kLarge, 1.5f, -1.0f}};
 }
 
 TEST(OpenAiReplyTest, FirstChatDeltaCarriesTheRole) {

@@ -60,7 +60,8 @@ TextPiece TextStream::PushToken(const LinkEvent& event, size_t index, bool is_st
   TextPiece piece;
   // The id that stopped the request is counted but is no part of the answer.
   if (!is_stop_id) {
-    piece.text = stops_.Push(detokenizer_->Push(token.id), usage_.completion_tokens());
+    token.text = detokenizer_->Push(token.id);
+    piece.text = stops_.Push(token.text, usage_.completion_tokens());
   }
   piece.tokens.push_back(std::move(token));
   if (stops_.match()) reason_ = FinishReason::kStop;

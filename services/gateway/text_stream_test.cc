@@ -68,6 +68,15 @@ TEST_F(TextStreamTest, HoldsBackHalfACharacterButCountsItsToken) {
   EXPECT_EQ(Join(stream.Push(Tokens(6, {0xBD, 0xA0}))), "\xE4\xBD\xA0");
 }
 
+TEST_F(TextStreamTest, TheTextsOfTokensJoinToTheText) {
+  TextStream stream = Make({"never"});
+  std::string joined;
+  for (const TextPiece& piece : stream.Push(Tokens(5, {'n', 0xE4, 0xBD, 0xA0, 'x'}))) {
+    joined += piece.tokens.at(0).text;
+  }
+  EXPECT_EQ(joined, "n\xE4\xBD\xA0x");
+}
+
 TEST_F(TextStreamTest, TheStoppingIdIsCountedButNotShown) {
   TextStream stream = Make();
   LinkEvent event = Tokens(5, {'a', FakeTextModel::kWord});
