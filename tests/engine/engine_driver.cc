@@ -22,7 +22,7 @@ absl::Status EngineDriver::Step(const std::vector<DrivenRow>& rows, StepResult* 
                  .choices = row.choices,
                  .sampling = &sampling_};
     step.signals.max_probability = step.signals.margin = true;
-    step.signals.top_logits = kRecordedLogits;
+    step.signals.top_logits = recorded_logits_;
     batch.rows.push_back(step);
   }
   return engine_->Step(batch, result);

@@ -19,13 +19,13 @@ struct DrivenRow {
   int choices = 0;
 };
 
-// How many raw logits every choice carries: with their bits equal, the model computed the same.
-inline constexpr int kRecordedLogits = 32;
-
 class EngineDriver {
  public:
   // Greedy unless `temperature` is above 0.
   explicit EngineDriver(Engine* engine, float temperature = 0.0f);
+
+  // How many raw logits every choice carries: with equal bits, the model computed the same.
+  void set_recorded_logits(int count) { recorded_logits_ = count; }
 
   // Runs the rows as one step.
   absl::Status Step(const std::vector<DrivenRow>& rows, StepResult* result);
@@ -36,6 +36,7 @@ class EngineDriver {
  private:
   Engine* const engine_;
   SamplingContext sampling_;
+  int recorded_logits_ = 32;
 };
 
 // Ids, logprobs, entropies and logits of a choice, floats as bits.

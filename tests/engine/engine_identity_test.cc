@@ -14,7 +14,7 @@ namespace tokenrouter {
 namespace {
 
 constexpr int kSequences = 6;
-constexpr int kRounds = 12;
+constexpr int kRounds = 40;
 constexpr uint32_t kIdLimit = 259;
 
 using Ids = std::vector<TokenId>;
