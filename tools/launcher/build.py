@@ -11,6 +11,7 @@ from rust import cargo_program
 from versions import read_versions
 
 NINJA_STATUS = "[%f/%t] "
+STEP = re.compile(r"\[(\d+)/(\d+)\] (.*)")
 
 
 def configure(places: Places, preset: str, console: Console) -> None:
@@ -40,7 +41,7 @@ def build(places: Places, preset: str, targets: list[str], console: Console) -> 
 
     def on_line(line: str) -> None:
         nonlocal steps
-        match = re.match(r"\[(\d+)/(\d+)\] (.*)", line)
+        match = STEP.match(line)
         if match:
             steps = int(match[2])
             percent = 100 * int(match[1]) // max(1, steps)
@@ -49,7 +50,13 @@ def build(places: Places, preset: str, targets: list[str], console: Console) -> 
             )
 
     command = ["ninja", "-C", str(places.build(preset)), "-j", str(cores()), *targets]
-    run(command, f"build of {preset}", on_line, env=dict(os.environ, NINJA_STATUS=NINJA_STATUS))
+    run(
+        command,
+        f"build of {preset}",
+        on_line,
+        env=dict(os.environ, NINJA_STATUS=NINJA_STATUS),
+        keep=lambda line: not STEP.match(line),
+    )
     if steps:
         console.say(f"built {preset}: {steps} steps in {console.elapsed() - began:.0f} s")
 

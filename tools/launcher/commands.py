@@ -11,7 +11,7 @@ from failure import Failure
 KEPT_LINES = 60  # of a failed command's output
 
 
-def run(argv: list[str], what: str, on_line=None, env=None, cwd=None) -> None:
+def run(argv: list[str], what: str, on_line=None, env=None, cwd=None, keep=None) -> None:
     """Runs argv; raises Failure with its last lines when it fails. on_line(line) sees each line as
     it comes.
     """
@@ -31,7 +31,8 @@ def run(argv: list[str], what: str, on_line=None, env=None, cwd=None) -> None:
         raise Failure(f"{what}: {argv[0]} does not start: {error.strerror}") from error
     with process:
         for line in process.stdout:
-            kept.append(line)
+            if keep is None or keep(line):
+                kept.append(line)
             if on_line:
                 on_line(line.rstrip("\n"))
     if process.returncode != 0:
