@@ -21,8 +21,8 @@ def ask(port: int, path: str) -> tuple[int, str]:
 
 
 def readiness(port: int) -> tuple[str, str]:
-    """(starting | loading | ready, detail)."""
+    """(starting | not ready | ready, detail)."""
     status, detail = ask(port, "/readyz")
     if status == 200:
         return "ready", ""
-    return ("starting", "") if status == 0 else ("loading", detail)
+    return ("starting", "") if status == 0 else ("not ready", detail)

@@ -1,5 +1,6 @@
 """Entry of the launcher: the table of verbs, and how their failures are shown."""
 
+import signal
 import sys
 
 import verb_bench
@@ -29,6 +30,7 @@ EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
 def main(argv: list[str]) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: stop what was started
     try:
         if not argv or argv[0] in HELP_WORDS:
             print(program_help(VERBS))

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 from dataclasses import dataclass
 
 from console import LARGE_COLOUR, SMALL_COLOUR, Console
@@ -10,6 +11,8 @@ from process_plan import Plan, split_address
 
 CONNECT_TIMEOUT_S = 5.0
 TOKEN_TIMEOUT_S = 120.0  # a long prompt on a slow machine is read before the first token
+# All but tab and line feed.
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 ROUTING = {"algorithm": "entropy", "threshold": 0.45}
 
 
@@ -61,6 +64,15 @@ def mark(text: str, author: str, console: Console) -> str:
     return f"«{text}»" if author == "large" else text
 
 
+def printable(text: str) -> str:
+    """Control characters would drive the terminal; each is shown as one mark."""
+    return CONTROLS.sub("\N{MIDDLE DOT}", text)
+
+
+def _marked(tokens: list[dict], console: Console) -> str:
+    return "".join(mark(printable(token["text"]), token["author"], console) for token in tokens)
+
+
 def _take_event(event: dict, answer: Answer, authors: bool, console: Console) -> None:
     if "error" in event:
         raise Failure(f"the gateway says: {event['error'].get('message', event['error'])}")
@@ -68,11 +80,9 @@ def _take_event(event: dict, answer: Answer, authors: bool, console: Console) ->
         tokens = (choice.get("routing") or {}).get("tokens", [])
         content = (choice.get("delta") or {}).get("content") or ""
         if authors and tokens:
-            console.write(
-                "".join(mark(token["text"], token["author"], console) for token in tokens)
-            )
+            console.write(_marked(tokens, console))
         elif content:
-            console.write(content)
+            console.write(printable(content))
         answer.finish_reason = choice.get("finish_reason") or answer.finish_reason
     routing = (event.get("usage") or {}).get("routing") or {}
     answer.small_tokens = routing.get("small_tokens", answer.small_tokens)

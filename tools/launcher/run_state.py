@@ -15,7 +15,7 @@ class ProcessState:
     pid: int
     started: int  # clock ticks since boot, from /proc
     admin: int
-    state: str = "starting"  # starting, loading, ready, ended
+    state: str = "starting"  # starting, not ready, ready, ended
     detail: str = ""  # what /readyz says while not ready
     ready_after_s: float | None = None
 

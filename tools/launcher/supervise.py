@@ -105,7 +105,7 @@ class Supervisor:
             return
         elapsed = time.monotonic() - self._began
         for process in self._state.processes.values():
-            if process.state in ("starting", "loading"):
+            if process.state in ("starting", "not ready"):
                 process.state, process.detail = admin_port.readiness(process.admin)
                 if process.state == "ready":
                     process.ready_after_s = round(elapsed, 1)

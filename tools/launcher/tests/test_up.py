@@ -77,6 +77,12 @@ class UpTest(unittest.TestCase):
         self.assertTrue(rest.endswith("stopped\n"), rest)
         self.assertEqual(self.call("status")[0], 3)
 
+    def test_sigterm_stops_everything(self):
+        process = self.start()
+        process.send_signal(signal.SIGTERM)
+        self.assertTrue(process.stdout.read().endswith("stopped\n"))
+        self.assertEqual(self.call("status")[0], 3)
+
     def test_a_killed_process_ends_up_with_its_name_and_log(self):
         process = self.start()
         status = self.call("status")[1]

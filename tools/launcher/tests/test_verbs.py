@@ -67,6 +67,10 @@ class RoutedAnswerTest(unittest.TestCase):
     def test_without_authors_it_is_plain_text(self):
         self.assertEqual(self.ask(200, self.events(), authors=False)[0], "def x\n")
 
+    def test_control_characters_do_not_reach_the_terminal(self):
+        entry = json.dumps(chunk("a\x1b[2Jb", "small"))
+        self.assertEqual(self.ask(200, f"data: {entry}\n\n")[0], "a\N{MIDDLE DOT}[2Jb\n")
+
     def test_says_what_the_gateway_refused(self):
         with self.assertRaisesRegex(Failure, "answered 400: max_tokens is too large"):
             self.ask(400, '{"error": {"message": "max_tokens is too large"}}')
