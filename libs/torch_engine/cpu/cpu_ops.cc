@@ -23,21 +23,21 @@ constexpr size_t kBufferAlignment = 64;
 
 class CpuMatrix : public Matrix {
  public:
-  explicit CpuMatrix(std::unique_ptr<XnnLinear> linear) : linear_(std::move(linear)) {}
-  XnnLinear& linear() { return *linear_; }
+  explicit CpuMatrix(std::unique_ptr<CpuLinear> linear) : linear_(std::move(linear)) {}
+  CpuLinear& linear() { return *linear_; }
 
  private:
-  std::unique_ptr<XnnLinear> linear_;
+  std::unique_ptr<CpuLinear> linear_;
 };
 
 class CpuBuffer : public FloatBuffer {
  public:
   // Null when there is no memory.
   static std::unique_ptr<CpuBuffer> Create(int64_t count) {
-    const size_t bytes = (count + XnnLinear::kInputSlack) * sizeof(float);
+    const size_t bytes = (count + CpuLinear::kInputSlack) * sizeof(float);
     void* const data = ::operator new (bytes, std::align_val_t{kBufferAlignment}, std::nothrow);
     if (data == nullptr) return nullptr;
-    std::fill_n(static_cast<float*>(data), count + XnnLinear::kInputSlack, 0.0f);
+    std::fill_n(static_cast<float*>(data), count + CpuLinear::kInputSlack, 0.0f);
     return std::unique_ptr<CpuBuffer>(new CpuBuffer(static_cast<float*>(data)));
   }
   ~CpuBuffer() override { ::operator delete (data_, std::align_val_t{kBufferAlignment}); }
@@ -59,7 +59,6 @@ absl::StatusOr<std::unique_ptr<CpuOps>> CpuOps::Create(const AttentionShape& sha
   }
   std::unique_ptr<CpuOps> ops(new CpuOps(shape, options, pool));
   TR_ASSIGN_OR_RETURN(ops->kv_, KvMemory::Create(shape, options.kv_bytes));
-  ops->activations_ = std::make_unique<XnnActivations>(options.max_rows, options.max_inputs);
   return ops;
 }
 
@@ -67,16 +66,24 @@ CpuOps::CpuOps(const AttentionShape& shape, const CpuOpsOptions& options, Thread
     : shape_(shape),
       weight_format_(options.weight_format),
       kernels_(options.kernels != nullptr ? *options.kernels : *UsableKernels().front()),
-      pool_(pool) {}
+      pool_(pool),
+      quantized_(options.max_rows, options.max_inputs),
+      linear_context_({.kernels = &kernels_,
+                       .int8_gemm = options.kernels == nullptr ? UsableInt8Gemm() : nullptr,
+                       .pool = pool,
+                       .quantized = &quantized_}) {}
 
 std::string CpuOps::NumericsName() const {
   const std::string_view format = WeightFormatName(weight_format_);
-  return absl::StrCat("cpu ", kernels_.name, " ", absl::string_view(format.data(), format.size()),
-                      " kv fp32");
+  const bool own_gemm =
+      weight_format_ == WeightFormat::kInt8 && linear_context_.int8_gemm != nullptr;
+  return absl::StrCat("cpu ", kernels_.name, " ",
+                      own_gemm ? linear_context_.int8_gemm->name : "xnn", " ",
+                      absl::string_view(format.data(), format.size()), " kv fp32");
 }
 
 absl::StatusOr<std::unique_ptr<Matrix>> CpuOps::Pack(const WeightRows& weights) {
-  TR_ASSIGN_OR_RETURN(auto linear, XnnLinear::Pack(weights, weight_format_, pool_));
+  TR_ASSIGN_OR_RETURN(auto linear, PackLinear(weights, weight_format_, linear_context_));
   return std::make_unique<CpuMatrix>(std::move(linear));
 }
 
@@ -115,7 +122,7 @@ void CpuOps::Embed(const WeightRows& table, std::span<const int32_t> ids, float*
 }
 
 void CpuOps::Multiply(Matrix* matrix, const float* in, int64_t rows, float* out) {
-  static_cast<CpuMatrix*>(matrix)->linear().Run(in, rows, out, kernels_, activations_.get(), pool_);
+  static_cast<CpuMatrix*>(matrix)->linear().Run(in, rows, out, linear_context_);
 }
 
 void CpuOps::Norm(const float* x, const float* weight, int64_t rows, int64_t width, float epsilon,

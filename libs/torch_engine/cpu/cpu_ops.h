@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "libs/torch_engine/cpu/cpu_linear.h"
+#include "libs/torch_engine/cpu/kernels/int8_gemm.h"
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
 #include "libs/torch_engine/cpu/kv_memory.h"
 #include "libs/torch_engine/cpu/thread_pool.h"
-#include "libs/torch_engine/cpu/xnn_linear.h"
 #include "libs/torch_engine/model/ops.h"
 
 namespace tokenrouter {
@@ -66,7 +67,8 @@ class CpuOps : public Ops {
   const KernelTable& kernels_;
   ThreadPool* const pool_;
   std::unique_ptr<KvMemory> kv_;
-  std::unique_ptr<XnnActivations> activations_;
+  QuantizedRows quantized_;
+  const CpuLinearContext linear_context_;
   std::vector<AttentionItem> items_;  // Of the current call, kept for its capacity.
 };
 

@@ -3,7 +3,6 @@
 #include <xnnpack.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 
@@ -20,17 +19,6 @@ static_assert(sizeof(xnn_quantization_params) == sizeof(RowQuantization) &&
 static_assert(XnnLinear::kInputSlack * sizeof(float) >= XNN_EXTRA_BYTES);
 
 constexpr float kNoLimit = std::numeric_limits<float>::infinity();
-constexpr float kInt8Limit = 127.0f;
-// Weights of a slice: small beside a core's second-level cache, so that all rows of a long prompt
-// meet a slice while it is there, and large beside the cost of calling an operator.
-constexpr int64_t kSliceBytes = 256 << 10;
-// Small matrices are cut finer, so that every thread gets a share.
-constexpr int64_t kMinSlices = 16;
-// Rows of a slice are a multiple of this, which XNNPACK's tiles divide.
-constexpr int64_t kSliceGranule = 32;
-// Input values that one item quantizes.
-constexpr int64_t kQuantizedValues = 16384;
-
 absl::Status ToStatus(xnn_status status, const char* what) {
   if (status == xnn_status_success) return absl::OkStatus();
   const std::string message =
@@ -43,37 +31,15 @@ void Must(xnn_status status, const char* what) {
   TR_CHECK(status == xnn_status_success) << what << ": XNNPACK status " << static_cast<int>(status);
 }
 
-// Symmetric: w = scale * q with q in [-127, 127], the largest magnitude on the edge.
-float QuantizeWeights(std::span<const float> row, int8_t* out) {
-  float largest = 0.0f;
-  for (const float value : row) largest = std::max(largest, std::fabs(value));
-  const float scale = largest > 0.0f ? largest / kInt8Limit : 1.0f;
-  for (size_t i = 0; i < row.size(); ++i) {
-    out[i] =
-        static_cast<int8_t>(std::clamp(std::nearbyint(row[i] / scale), -kInt8Limit, kInt8Limit));
-  }
-  return scale;
-}
-
-int64_t SliceRows(int64_t outputs, int64_t row_bytes) {
-  const int64_t rows = std::min(kSliceBytes / row_bytes, outputs / kMinSlices);
-  return std::max(kSliceGranule, rows / kSliceGranule * kSliceGranule);
-}
-
 }  // namespace
 
 void XnnOperatorDeleter::operator()(xnn_operator* op) const { xnn_delete_operator(op); }
-
-XnnActivations::XnnActivations(int64_t max_rows, int64_t max_inputs)
-    : values_(max_rows * max_inputs + XNN_EXTRA_BYTES),
-      rows_(max_rows + XNN_EXTRA_QUANTIZATION_PARAMS) {}
 
 absl::StatusOr<std::unique_ptr<XnnLinear>> XnnLinear::Pack(const WeightRows& weights,
                                                            WeightFormat format, ThreadPool* pool) {
   static const xnn_status initialized = xnn_initialize(nullptr);
   TR_RETURN_IF_ERROR(ToStatus(initialized, "initialize"));
   const int64_t outputs = weights.outputs;
-  TR_CHECK(weights.bias.empty() || static_cast<int64_t>(weights.bias.size()) == outputs);
   std::unique_ptr<XnnLinear> linear(new XnnLinear(weights.inputs, outputs, format));
   const bool int8 = format == WeightFormat::kInt8;
   const int64_t step = SliceRows(outputs, weights.inputs * (int8 ? 1 : sizeof(float)));
@@ -118,29 +84,20 @@ absl::Status XnnLinear::PackFp32(const WeightRows& weights, Slice* slice) const 
   return ToStatus(status, "pack fp32 weights");
 }
 
-void XnnLinear::Run(const float* input, int64_t rows, float* output, const KernelTable& kernels,
-                    XnnActivations* scratch, ThreadPool* pool) {
+void XnnLinear::Run(const float* input, int64_t rows, float* output,
+                    const CpuLinearContext& context) {
   const auto slices = static_cast<int64_t>(slices_.size());
   const int64_t operations = rows * inputs_ * outputs_;
   if (format_ == WeightFormat::kFp32) {
-    pool->For(slices, operations,
-              [&](int64_t i, int) { RunFp32(&slices_[i], input, rows, output); });
+    context.pool->For(slices, operations,
+                      [&](int64_t i, int) { RunFp32(&slices_[i], input, rows, output); });
     return;
   }
-  int8_t* const values = scratch->values_.data();
-  RowQuantization* const quantization = scratch->rows_.data();
-  TR_CHECK(rows * inputs_ + XNN_EXTRA_BYTES <= static_cast<int64_t>(scratch->values_.size()));
-  const int64_t part = std::max<int64_t>(1, kQuantizedValues / inputs_);
-  pool->For((rows + part - 1) / part, rows * inputs_, [&](int64_t item, int) {
-    for (int64_t r = item * part; r < std::min(rows, (item + 1) * part); ++r) {
-      quantization[r] = kernels.quantize(input + r * inputs_, inputs_, values + r * inputs_);
-    }
+  QuantizedRows& quantized = *context.quantized;
+  quantized.Quantize(input, rows, inputs_, *context.kernels, context.pool);
+  context.pool->For(slices, operations, [&](int64_t i, int) {
+    RunInt8(&slices_[i], quantized.values(), quantized.rows(), rows, output);
   });
-  // A tile of rows that is not full computes its last row several times, each time with the next
-  // parameters, and writes it as often.
-  std::fill_n(quantization + rows, XNN_EXTRA_QUANTIZATION_PARAMS, quantization[rows - 1]);
-  pool->For(slices, operations,
-            [&](int64_t i, int) { RunInt8(&slices_[i], values, quantization, rows, output); });
 }
 
 void XnnLinear::RunInt8(Slice* slice, const int8_t* input, const RowQuantization* quantization,

@@ -1,4 +1,4 @@
-#include "libs/torch_engine/cpu/xnn_linear.h"
+#include "libs/torch_engine/cpu/cpu_linear.h"
 
 #include <gtest/gtest.h>
 
@@ -38,13 +38,20 @@ Layer MakeLayer(int64_t inputs, int64_t outputs) {
   return {inputs, outputs, Normal(inputs * outputs, 1), Normal(outputs, 2)};
 }
 
-std::vector<float> Apply(XnnLinear& linear, std::vector<float> input, int64_t rows,
-                         ThreadPool* pool) {
-  input.resize(input.size() + XnnLinear::kInputSlack);
-  XnnActivations scratch(rows, linear.inputs());
-  std::vector<float> output(rows * linear.outputs());
-  linear.Run(input.data(), rows, output.data(), *UsableKernels().front(), &scratch, pool);
-  return output;
+struct Variant {
+  const char* name;
+  WeightFormat format;
+  const Int8Gemm* int8_gemm;
+};
+
+// The implementations that this processor runs.
+std::vector<Variant> Variants() {
+  std::vector<Variant> variants = {{"fp32", WeightFormat::kFp32, nullptr},
+                                   {"int8_xnn", WeightFormat::kInt8, nullptr}};
+  if (UsableInt8Gemm() != nullptr) {
+    variants.push_back({"int8_panels", WeightFormat::kInt8, UsableInt8Gemm()});
+  }
+  return variants;
 }
 
 // Root mean square of the difference over that of the expectation.
@@ -64,28 +71,49 @@ double RelativeError(const Layer& layer, const std::vector<float>& input, int64_
   return std::sqrt(error / size);
 }
 
-class XnnLinearTest : public ::testing::TestWithParam<WeightFormat> {};
+class CpuLinearTest : public ::testing::TestWithParam<Variant> {
+ protected:
+  std::unique_ptr<CpuLinear> Pack(const Layer& layer) const {
+    auto linear = PackLinear(layer.rows(), GetParam().format, Context(nullptr));
+    EXPECT_THAT(linear, IsOk());
+    return *std::move(linear);
+  }
+  std::vector<float> Apply(CpuLinear* linear, const Layer& layer, std::vector<float> input,
+                           int64_t rows) const {
+    input.resize(input.size() + CpuLinear::kInputSlack);
+    QuantizedRows quantized(rows, layer.inputs);
+    std::vector<float> output(rows * layer.outputs);
+    linear->Run(input.data(), rows, output.data(), Context(&quantized));
+    return output;
+  }
 
-TEST_P(XnnLinearTest, MultipliesWithinTheErrorOfItsFormat) {
-  ThreadPool pool(2, 0);
+ private:
+  CpuLinearContext Context(QuantizedRows* quantized) const {
+    return {.kernels = UsableKernels().front(),
+            .int8_gemm = GetParam().int8_gemm,
+            .pool = &pool_,
+            .quantized = quantized};
+  }
+  mutable ThreadPool pool_{2, 0};
+};
+
+TEST_P(CpuLinearTest, MultipliesWithinTheErrorOfItsFormat) {
   const Layer layer = MakeLayer(96, 130);
-  TR_ASSERT_OK_AND_ASSIGN(auto linear, XnnLinear::Pack(layer.rows(), GetParam(), &pool));
   const std::vector<float> input = Normal(5 * 96, 3);
-  const std::vector<float> output = Apply(*linear, input, 5, &pool);
+  const std::vector<float> output = Apply(Pack(layer).get(), layer, input, 5);
   EXPECT_LT(RelativeError(layer, input, 5, output),
-            GetParam() == WeightFormat::kInt8 ? 0.02 : 1e-6);
+            GetParam().format == WeightFormat::kInt8 ? 0.02 : 1e-6);
 }
 
-TEST_P(XnnLinearTest, GivesARowTheSameBitsInEveryBatch) {
-  ThreadPool pool(2, 0);
-  for (const int64_t inputs : {64, 896, 1000}) {
+TEST_P(CpuLinearTest, GivesARowTheSameBitsInEveryBatch) {
+  for (const int64_t inputs : {64, 896, 1000, 1002}) {
     const Layer layer = MakeLayer(inputs, 257);
-    TR_ASSERT_OK_AND_ASSIGN(auto linear, XnnLinear::Pack(layer.rows(), GetParam(), &pool));
+    const auto linear = Pack(layer);
     const std::vector<float> input = Normal(64 * inputs, 4);
-    const std::vector<float> whole = Apply(*linear, input, 64, &pool);
+    const std::vector<float> whole = Apply(linear.get(), layer, input, 64);
     for (const int64_t rows : {1, 2, 3, 5, 7, 8, 13, 16, 31, 33, 63}) {
       const std::vector<float> tail(input.end() - rows * inputs, input.end());
-      const std::vector<float> part = Apply(*linear, tail, rows, &pool);
+      const std::vector<float> part = Apply(linear.get(), layer, tail, rows);
       EXPECT_EQ(
           std::memcmp(part.data(), whole.data() + (64 - rows) * 257, rows * 257 * sizeof(float)), 0)
           << rows << " rows of " << inputs;
@@ -93,11 +121,8 @@ TEST_P(XnnLinearTest, GivesARowTheSameBitsInEveryBatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, XnnLinearTest,
-                         ::testing::Values(WeightFormat::kInt8, WeightFormat::kFp32),
-                         [](const auto& info) {
-                           return std::string(WeightFormatName(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(Variants, CpuLinearTest, ::testing::ValuesIn(Variants()),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace tokenrouter

@@ -1,0 +1,70 @@
+#include "libs/torch_engine/cpu/cpu_linear.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libs/status/check.h"
+#include "libs/torch_engine/cpu/panel_linear.h"
+#include "libs/torch_engine/cpu/xnn_linear.h"
+
+namespace tokenrouter {
+namespace {
+
+constexpr float kInt8Limit = 127.0f;
+// Weights of a slice: small beside a core's second-level cache, so that all rows of a long prompt
+// meet a slice while it is there, and large beside the cost of handing it out.
+constexpr int64_t kSliceBytes = 256 << 10;
+// Small matrices are cut finer, so that every thread gets a share.
+constexpr int64_t kMinSlices = 16;
+// Input values that one item quantizes.
+constexpr int64_t kQuantizedValues = 16384;
+// What kernels may read behind the last row.
+constexpr int64_t kExtraRows = 16;
+constexpr int64_t kExtraBytes = 64;
+
+}  // namespace
+
+QuantizedRows::QuantizedRows(int64_t max_rows, int64_t max_inputs)
+    : values_(max_rows * max_inputs + kExtraBytes), rows_(max_rows + kExtraRows) {}
+
+void QuantizedRows::Quantize(const float* input, int64_t rows, int64_t inputs,
+                             const KernelTable& kernels, ThreadPool* pool) {
+  TR_CHECK(rows > 0 && rows * inputs + kExtraBytes <= static_cast<int64_t>(values_.size()) &&
+           rows + kExtraRows <= static_cast<int64_t>(rows_.size()));
+  const int64_t part = std::max<int64_t>(1, kQuantizedValues / inputs);
+  pool->For((rows + part - 1) / part, rows * inputs, [&](int64_t item, int) {
+    for (int64_t r = item * part; r < std::min(rows, (item + 1) * part); ++r) {
+      rows_[r] = kernels.quantize(input + r * inputs, inputs, values_.data() + r * inputs);
+    }
+  });
+  std::fill_n(rows_.begin() + rows, kExtraRows, rows_[rows - 1]);
+}
+
+absl::StatusOr<std::unique_ptr<CpuLinear>> PackLinear(const WeightRows& weights,
+                                                      WeightFormat format,
+                                                      const CpuLinearContext& context) {
+  TR_CHECK(weights.bias.empty() || static_cast<int64_t>(weights.bias.size()) == weights.outputs);
+  if (format == WeightFormat::kInt8 && context.int8_gemm != nullptr &&
+      weights.inputs % kInt8InputGroup == 0 && weights.inputs <= kMaxInt8Inputs) {
+    return PanelLinear::Pack(weights, context.pool);
+  }
+  return XnnLinear::Pack(weights, format, context.pool);
+}
+
+float QuantizeWeights(std::span<const float> row, int8_t* out) {
+  float largest = 0.0f;
+  for (const float value : row) largest = std::max(largest, std::fabs(value));
+  const float scale = largest > 0.0f ? largest / kInt8Limit : 1.0f;
+  for (size_t i = 0; i < row.size(); ++i) {
+    out[i] =
+        static_cast<int8_t>(std::clamp(std::nearbyint(row[i] / scale), -kInt8Limit, kInt8Limit));
+  }
+  return scale;
+}
+
+int64_t SliceRows(int64_t outputs, int64_t row_bytes) {
+  const int64_t rows = std::min(kSliceBytes / row_bytes, outputs / kMinSlices);
+  return std::max(kSliceGranule, rows / kSliceGranule * kSliceGranule);
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,70 @@
+// A linear layer on the CPU, y = x W^T + b, whichever implementation runs it.
+// Formats: int8 weights have one scale per output channel, and every input row is quantized to int8
+// by its own range; fp32 is the reference. All give a row the same bits whatever other rows run
+// beside it.
+// Ownership: a layer owns its packed weights, CpuLinearContext what all layers share.
+// Threads: everything on the engine's thread; the work itself runs on the pool.
+// Units: rows of floats; weights are {outputs, inputs}, row-major.
+// Errors: RESOURCE_EXHAUSTED or INTERNAL when packing fails; running cannot fail.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libs/torch_engine/cpu/kernels/int8_gemm.h"
+#include "libs/torch_engine/cpu/kernels/kernel_table.h"
+#include "libs/torch_engine/cpu/thread_pool.h"
+#include "libs/torch_engine/model/weight_rows.h"
+#include "libs/torch_engine/weight_format.h"
+
+namespace tokenrouter {
+
+// Input rows quantized for the layer that runs, kept for their capacity.
+class QuantizedRows {
+ public:
+  QuantizedRows(int64_t max_rows, int64_t max_inputs);
+  // REQUIRES: within the sizes given above.
+  void Quantize(const float* input, int64_t rows, int64_t inputs, const KernelTable& kernels,
+                ThreadPool* pool);
+
+  // {rows, inputs}, with readable bytes behind the last.
+  int8_t* values() { return values_.data(); }
+  // One per row, and behind the last the last one again: tiles of rows that are not full read it.
+  const RowQuantization* rows() const { return rows_.data(); }
+
+ private:
+  std::vector<int8_t> values_;
+  std::vector<RowQuantization> rows_;
+};
+
+struct CpuLinearContext {
+  const KernelTable* kernels = nullptr;
+  const Int8Gemm* int8_gemm = nullptr;  // Null: XNNPACK runs int8.
+  ThreadPool* pool = nullptr;
+  QuantizedRows* quantized = nullptr;
+};
+
+class CpuLinear {
+ public:
+  virtual ~CpuLinear() = default;
+  // input {rows, inputs} with kInputSlack readable floats behind it, output {rows, outputs}.
+  virtual void Run(const float* input, int64_t rows, float* output,
+                   const CpuLinearContext& context) = 0;
+  static constexpr int64_t kInputSlack = 16;
+};
+
+// Chooses the implementation. Temporary memory: one slice of rows per thread.
+absl::StatusOr<std::unique_ptr<CpuLinear>> PackLinear(const WeightRows& weights,
+                                                      WeightFormat format,
+                                                      const CpuLinearContext& context);
+
+// Symmetric int8: row = result * out with out in [-127, 127], the largest magnitude on the edge.
+float QuantizeWeights(std::span<const float> row, int8_t* out);
+
+// How many output rows a slice holds, the unit that threads take. A multiple of kSliceGranule.
+int64_t SliceRows(int64_t outputs, int64_t row_bytes);
+inline constexpr int64_t kSliceGranule = 32;
+
+}  // namespace tokenrouter
