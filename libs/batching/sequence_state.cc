@@ -32,7 +32,7 @@ absl::Status CheckLengths(int64_t size, int32_t tail, const SequenceState& seque
     return absl::InvalidArgumentError(absl::StrCat(
         "a history of ", size, " ids; allowed: 1 to the context limit of ", limits.context_limit));
   }
-  if (tail < 0 || size - tail < std::max<int64_t>(1, sequence.prompt_length)) {
+  if (tail < 0 || size - tail < sequence.prompt_length) {
     return absl::InvalidArgumentError(absl::StrCat("a tail of ", tail, " ids in a history of ",
                                                    size, " does not leave the prompt of ",
                                                    sequence.prompt_length));
@@ -50,11 +50,16 @@ absl::Status ReadSpec(const v1::GenerationSpec& spec, const SequenceLimits& limi
   stop_ids.insert(stop_ids.end(), limits.stop_ids.begin(), limits.stop_ids.end());
   std::sort(stop_ids.begin(), stop_ids.end());
   stop_ids.erase(std::unique(stop_ids.begin(), stop_ids.end()), stop_ids.end());
+  if (spec.prompt_length() < 1 || spec.prompt_length() > limits.context_limit) {
+    return absl::InvalidArgumentError(absl::StrCat("prompt_length is ", spec.prompt_length(),
+                                                   "; allowed: 1 to the context limit of ",
+                                                   limits.context_limit));
+  }
   sequence->prompt_length = spec.prompt_length();
   sequence->sampling.stop_ids = stop_ids;
   // Masked while the number of the generated token, counted from 1, is below min_new_tokens.
-  sequence->sampling.mask_stop_ids_before =
-      sequence->prompt_length + std::max(0, sequence->stop.min_new_tokens - 1);
+  const int32_t masked = std::clamp(sequence->stop.min_new_tokens - 1, 0, limits.context_limit);
+  sequence->sampling.mask_stop_ids_before = sequence->prompt_length + masked;
   return absl::OkStatus();
 }
 
@@ -106,7 +111,7 @@ absl::Status ApplyExtend(const v1::Extend& extend, const SequenceLimits& limits,
                          SequenceState* sequence) {
   StartOver(sequence);
   const std::span<const TokenId> ids = IdsOf(extend.ids());
-  const int32_t size = extend.base() + extend.ids_size();
+  const int32_t size = extend.base() + extend.ids_size();  // Both are lengths of what is in memory.
   sequence->track.Extend(extend.base(), ids, std::clamp(extend.tail(), 0, size),
                          AuthorOf(Other(limits.role)));
   TR_RETURN_IF_ERROR(CheckIds(ids, limits));

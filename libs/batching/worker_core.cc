@@ -87,6 +87,7 @@ v1::WorkerFrame WorkerCore::Complete(PlannedStep step, absl::Time now) {
   step_runs_ = false;
   ++counters_.steps;
   v1::WorkerFrame frame;
+  steps_alone_ = std::max<int64_t>(0, steps_alone_ - 1);
   if (!attached_) table_.UnclaimAll();  // The stream went away during the step.
   if (step.status.ok()) {
     ReportRows(&step, &frame);
@@ -195,6 +196,10 @@ void WorkerCore::HandleFailedStep(const PlannedStep& step, v1::WorkerFrame* fram
       if (row.sequence < oldest->id) oldest = table_.FindById(row.sequence);
     }
     if (Preempt(oldest)) return;
+  }
+  if (step.rows.size() > 1) {
+    steps_alone_ = static_cast<int64_t>(step.rows.size());
+    return;
   }
   for (const PlannedStep::Row& row : step.rows) {
     SequenceState* sequence = table_.FindById(row.sequence);

@@ -9,9 +9,10 @@
 // owner thread calls everything. Times come in as arguments, of one clock.
 // Errors: none are returned to the caller. What the scheduler asks and cannot have (a bad
 // specification, an engine that fails) ends that request with FINISH_REASON_ERROR and a detail.
-// Protocol: a frame of another term is dropped and counted. Extend beyond what is known here, or of
-// an unknown request, is answered by NeedIds{have}; have is 0 for an unknown request, which only an
-// Open can bring back. A Close of an unknown request is confirmed like any other.
+// When a step of several rows fails, its rows run again alone, so that one bad row does not end
+// others. Protocol: a frame of another term is dropped and counted. Extend beyond what is known
+// here, or of an unknown request, is answered by NeedIds{have}; have is 0 for an unknown request,
+// which only an Open can bring back. A Close of an unknown request is confirmed like any other.
 #pragma once
 
 #include <cstdint>
@@ -155,6 +156,7 @@ class WorkerCore {
   absl::Time free_unclaimed_at_ = absl::InfiniteFuture();
 
   bool step_runs_ = false;
+  int64_t steps_alone_ = 0;  // So many steps run one row each, to find the one that fails a batch.
   std::deque<v1::CommandFrame> arrived_;  // During a step; bounded by the stream's own queue.
   v1::WorkerFrame pending_;               // Said at the next chance.
   absl::Time lease_wanted_since_ = absl::InfiniteFuture();

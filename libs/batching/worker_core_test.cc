@@ -1,5 +1,7 @@
 #include "libs/batching/worker_core.h"
 
+#include <map>
+
 #include "libs/inference/fake_engine.h"
 #include "libs/routing/wire_types.h"
 #include "libs/status/status_matchers.h"
@@ -300,6 +302,25 @@ TEST_F(WorkerCoreTest, AFailedStepEndsItsRowsAndFreesThem) {
   EXPECT_THAT(frame->rows(0).finish().detail(), HasSubstr("boom"));
   EXPECT_EQ(engine_->free_blocks(), 1000);
   EXPECT_FALSE(Step().has_value());
+}
+
+TEST_F(WorkerCoreTest, OneBadRowDoesNotEndTheOthers) {
+  Start();
+  Attach();
+  for (uint64_t i = 1; i <= 3; ++i) Open(OpenOf(i, Spec(absl::StrCat(i), "never", 5), {1, 2, 3}));
+  engine_->FailStep(1, absl::InternalError("NaN"));  // All three together.
+  engine_->FailStep(3, absl::InternalError("NaN"));  // The second of them alone.
+  std::map<uint64_t, v1::FinishReason> ends;
+  for (int i = 0; i < 12; ++i) {
+    const auto frame = Step();
+    if (!frame.has_value()) break;
+    for (const v1::RowReport& row : frame->rows()) {
+      if (row.has_finish()) ends[row.request()] = row.finish().reason();
+    }
+  }
+  EXPECT_EQ(ends, (std::map<uint64_t, v1::FinishReason>{{1, v1::FINISH_REASON_LENGTH},
+                                                        {2, v1::FINISH_REASON_ERROR},
+                                                        {3, v1::FINISH_REASON_LENGTH}}));
 }
 
 TEST_F(WorkerCoreTest, AHistoryThatNeverFitsIsRefusedNotRetried) {

@@ -41,7 +41,7 @@ BatchPlan WorkerCore::PlanWithinBlocks(std::vector<SequenceState*>* sequences) {
     std::vector<RowSnapshot> rows;
     *sequences = Snapshot(&rows);
     const StepBudget budget = {
-        .max_rows = options_.max_rows,
+        .max_rows = steps_alone_ > 0 ? 1 : options_.max_rows,
         .max_step_tokens = options_.max_step_tokens,
         .idle_step_tokens = lease_.needed() ? 0 : options_.idle_step_tokens,
         .block_size = engine_->info().block_size,
