@@ -1,5 +1,5 @@
 // Measures steps of the real engine and prints one JSON row per shape:
-//   engine_steps_bench MODEL [int8|fp32] [threads] [repeats]
+//   engine_steps_bench MODEL [int8|fp32] [threads] [repeats] [ROWSxIDS@CONTEXT ...]
 // Each row: model, rows of the step, new ids per row, context before the step, best and median
 // milliseconds, ids per second of the median.
 #include <algorithm>
@@ -75,7 +75,9 @@ void Measure(Engine* engine, const Shape& shape, int repeats) {
 
 int Main(int argc, char** argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: engine_steps_bench MODEL [int8|fp32] [threads] [repeats]\n");
+    std::fprintf(stderr,
+                 "usage: engine_steps_bench MODEL [int8|fp32] [threads] [repeats] "
+                 "[ROWSxIDS@CONTEXT ...]\n");
     return 2;
   }
   TorchEngineOptions options;
@@ -96,8 +98,15 @@ int Main(int argc, char** argv) {
   absl::PrintF("{\"model\": \"%s\", \"numerics_class\": \"%s\", \"load_s\": %.2f}\n",
                (*engine)->info().model_name, (*engine)->info().numerics_class,
                absl::ToDoubleSeconds(RealClock::Get().Now() - start));
-  const std::vector<Shape> shapes = {{1, 1},  {2, 1}, {4, 1},     {8, 1},      {16, 1},
-                                     {1, 16}, {4, 8}, {1, 64, 0}, {1, 256, 0}, {1, 1, 1600}};
+  std::vector<Shape> shapes = {{1, 1},  {2, 1}, {4, 1},     {8, 1},      {16, 1},
+                               {1, 16}, {4, 8}, {1, 64, 0}, {1, 256, 0}, {1, 1, 1600}};
+  if (argc > 5) shapes.clear();
+  for (int i = 5; i < argc; ++i) {
+    Shape shape;
+    TR_CHECK(std::sscanf(argv[i], "%dx%d@%d", &shape.rows, &shape.new_ids, &shape.context) == 3)
+        << argv[i];
+    shapes.push_back(shape);
+  }
   for (const Shape& shape : shapes) Measure(engine->get(), shape, repeats);
   return 0;
 }

@@ -27,14 +27,14 @@ constexpr int64_t kExtraBytes = 64;
 QuantizedRows::QuantizedRows(int64_t max_rows, int64_t max_inputs)
     : values_(max_rows * max_inputs + kExtraBytes), rows_(max_rows + kExtraRows) {}
 
-void QuantizedRows::Quantize(const float* input, int64_t rows, int64_t inputs,
+void QuantizedRows::Quantize(const float* input, int64_t rows, int64_t inputs, uint8_t flip,
                              const KernelTable& kernels, ThreadPool* pool) {
   TR_CHECK(rows > 0 && rows * inputs + kExtraBytes <= static_cast<int64_t>(values_.size()) &&
            rows + kExtraRows <= static_cast<int64_t>(rows_.size()));
   const int64_t part = std::max<int64_t>(1, kQuantizedValues / inputs);
   pool->For((rows + part - 1) / part, rows * inputs, [&](int64_t item, int) {
     for (int64_t r = item * part; r < std::min(rows, (item + 1) * part); ++r) {
-      rows_[r] = kernels.quantize(input + r * inputs, inputs, values_.data() + r * inputs);
+      rows_[r] = kernels.quantize(input + r * inputs, inputs, flip, values_.data() + r * inputs);
     }
   });
   std::fill_n(rows_.begin() + rows, kExtraRows, rows_[rows - 1]);

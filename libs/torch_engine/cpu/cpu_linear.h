@@ -25,9 +25,9 @@ namespace tokenrouter {
 class QuantizedRows {
  public:
   QuantizedRows(int64_t max_rows, int64_t max_inputs);
-  // REQUIRES: within the sizes given above.
-  void Quantize(const float* input, int64_t rows, int64_t inputs, const KernelTable& kernels,
-                ThreadPool* pool);
+  // `flip`: KernelTable::quantize. REQUIRES: within the sizes given above.
+  void Quantize(const float* input, int64_t rows, int64_t inputs, uint8_t flip,
+                const KernelTable& kernels, ThreadPool* pool);
 
   // {rows, inputs}, with readable bytes behind the last.
   int8_t* values() { return values_.data(); }

@@ -10,6 +10,8 @@ namespace tokenrouter {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
+// Flipping the sign bit of an int8 adds 128 to it as an unsigned byte.
+constexpr uint8_t kAdd128 = 0x80;
 
 }  // namespace
 
@@ -66,9 +68,8 @@ void PanelLinear::PackPanel(const WeightRows& weights, int64_t panel) {
 void PanelLinear::Run(const float* input, int64_t rows, float* output,
                       const CpuLinearContext& context) {
   QuantizedRows& quantized = *context.quantized;
-  quantized.Quantize(input, rows, inputs_, *context.kernels, context.pool);
-  auto* const values = reinterpret_cast<uint8_t*>(quantized.values());
-  for (int64_t i = 0; i < rows * inputs_; ++i) values[i] ^= 0x80;  // Adds 128.
+  quantized.Quantize(input, rows, inputs_, kAdd128, *context.kernels, context.pool);
+  const auto* const values = reinterpret_cast<const uint8_t*>(quantized.values());
   const int64_t step = SliceRows(outputs_, inputs_) / kPanelOutputs;
   context.pool->For(
       (panels_ + step - 1) / step, rows * inputs_ * outputs_, [&](int64_t slice, int) {

@@ -94,7 +94,7 @@ void XnnLinear::Run(const float* input, int64_t rows, float* output,
     return;
   }
   QuantizedRows& quantized = *context.quantized;
-  quantized.Quantize(input, rows, inputs_, *context.kernels, context.pool);
+  quantized.Quantize(input, rows, inputs_, 0, *context.kernels, context.pool);
   context.pool->For(slices, operations, [&](int64_t i, int) {
     RunInt8(&slices_[i], quantized.values(), quantized.rows(), rows, output);
   });

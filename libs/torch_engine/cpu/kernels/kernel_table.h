@@ -59,8 +59,9 @@ struct KernelTable {
   void (*swiglu)(const float* gate, const float* up, int64_t count, float* out);
   // Turns channel i with channel i + half by angle i, for i < half.
   void (*rotate)(float* head, const float* cosines, const float* sines, int64_t half);
-  // Quantizes to [-128, 127] by the row's own range, 0 included and kept exact.
-  RowQuantization (*quantize)(const float* x, int64_t count, int8_t* out);
+  // Quantizes to [-128, 127] by the row's own range, 0 included and kept exact. Each byte is then
+  // xored with `flip`: 0x80 adds 128 to every value and makes it unsigned.
+  RowQuantization (*quantize)(const float* x, int64_t count, uint8_t flip, int8_t* out);
   void (*attend)(const AttentionItem& item);
 };
 

@@ -67,7 +67,7 @@ TEST_P(KernelTableTest, QuantizesARowWithinAStepAndKeepsZeroExact) {
     std::vector<float> x = Normal(count, 6);
     if (count > 1) x[count - 2] = 0.0f;
     std::vector<int8_t> out(count);
-    const RowQuantization row = GetParam()->quantize(x.data(), count, out.data());
+    const RowQuantization row = GetParam()->quantize(x.data(), count, 0, out.data());
     for (int i = 0; i < count; ++i) {
       const float back = row.scale * static_cast<float>(out[i] - row.zero_point);
       EXPECT_NEAR(back, x[i], row.scale * 1.01f) << i << " of " << count;
@@ -81,8 +81,10 @@ TEST_P(KernelTableTest, QuantizesARowWithinAStepAndKeepsZeroExact) {
 TEST_P(KernelTableTest, QuantizesARowOfZeros) {
   const std::vector<float> x(20, 0.0f);
   std::vector<int8_t> out(20, 1);
-  EXPECT_EQ(GetParam()->quantize(x.data(), 20, out.data()).zero_point, 0);
+  EXPECT_EQ(GetParam()->quantize(x.data(), 20, 0, out.data()).zero_point, 0);
   EXPECT_EQ(out, std::vector<int8_t>(20, 0));
+  GetParam()->quantize(x.data(), 20, 0x80, out.data());
+  EXPECT_EQ(out, std::vector<int8_t>(20, -128));
 }
 
 // A sequence of random keys and values in shuffled blocks, seen through one kv head.
