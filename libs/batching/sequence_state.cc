@@ -81,6 +81,15 @@ absl::Status SetTurn(const v1::Turn& wire, SequenceState* sequence) {
   return absl::OkStatus();
 }
 
+absl::Status ReadOpen(const v1::Open& open, const SequenceLimits& limits, SequenceState* sequence) {
+  TR_RETURN_IF_ERROR(ReadSpec(open.spec(), limits, sequence));
+  TR_RETURN_IF_ERROR(CheckIds(IdsOf(open.ids()), limits));
+  TR_RETURN_IF_ERROR(CheckLengths(open.ids_size(), open.tail(), *sequence, limits));
+  TR_RETURN_IF_ERROR(SetState(open.state(), &sequence->state));
+  if (open.has_turn()) TR_RETURN_IF_ERROR(SetTurn(open.turn(), sequence));
+  return absl::OkStatus();
+}
+
 void StartOver(SequenceState* sequence) {
   sequence->turn.reset();
   sequence->released = false;
@@ -99,12 +108,9 @@ absl::Status ApplyOpen(const v1::Open& open, const SequenceLimits& limits, Seque
   const std::span<const TokenId> ids = IdsOf(open.ids());
   *unchanged = sequence->track.Replace(ids, std::clamp(open.tail(), 0, open.ids_size()),
                                        AuthorOf(Other(limits.role)));
-  TR_RETURN_IF_ERROR(ReadSpec(open.spec(), limits, sequence));
-  TR_RETURN_IF_ERROR(CheckIds(ids, limits));
-  TR_RETURN_IF_ERROR(CheckLengths(open.ids_size(), open.tail(), *sequence, limits));
-  TR_RETURN_IF_ERROR(SetState(open.state(), &sequence->state));
-  if (open.has_turn()) TR_RETURN_IF_ERROR(SetTurn(open.turn(), sequence));
-  return absl::OkStatus();
+  absl::Status status = ReadOpen(open, limits, sequence);
+  if (!status.ok()) sequence->algorithm = nullptr;
+  return status;
 }
 
 absl::Status ApplyExtend(const v1::Extend& extend, const SequenceLimits& limits,
@@ -114,6 +120,9 @@ absl::Status ApplyExtend(const v1::Extend& extend, const SequenceLimits& limits,
   const int32_t size = extend.base() + extend.ids_size();  // Both are lengths of what is in memory.
   sequence->track.Extend(extend.base(), ids, std::clamp(extend.tail(), 0, size),
                          AuthorOf(Other(limits.role)));
+  if (sequence->algorithm == nullptr) {
+    return absl::InvalidArgumentError("an Extend of a request whose Open was refused");
+  }
   TR_RETURN_IF_ERROR(CheckIds(ids, limits));
   TR_RETURN_IF_ERROR(CheckLengths(size, extend.tail(), *sequence, limits));
   TR_RETURN_IF_ERROR(SetState(extend.state(), &sequence->state));

@@ -52,7 +52,7 @@ struct SequenceState {
   uint64_t request = 0;
   uint32_t epoch = 0;
 
-  // Its rules, from the specification.
+  // Its rules, from the specification. No algorithm: the last Open was refused.
   std::unique_ptr<const Algorithm> algorithm;
   StopRules stop;
   Position prompt_length = 0;
