@@ -1,0 +1,41 @@
+#include "services/scheduler/scheduler_options.h"
+
+#include "libs/status/status_matchers.h"
+
+namespace tokenrouter {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+absl::StatusOr<std::optional<SchedulerOptions>> Parse(std::vector<const char*> flags) {
+  flags.insert(flags.begin(), "scheduler");
+  return ParseSchedulerOptions(static_cast<int>(flags.size()), flags.data());
+}
+
+TEST(SchedulerOptions, ReadsLimitsAndPolicies) {
+  TR_ASSERT_OK_AND_ASSIGN(
+      const auto options,
+      Parse({"--max_requests=7", "--max_queued=3", "--credit=8", "--large_pool_gone=small_only",
+             "--wait_ms=1500", "--shared_threshold=5", "--drain_ms=2000"}));
+  ASSERT_TRUE(options.has_value());
+  EXPECT_EQ(options->core.max_requests, 7);
+  EXPECT_EQ(options->core.max_queued, 3);
+  EXPECT_EQ(options->core.credit, 8);
+  EXPECT_EQ(options->core.string_stop_credit, 8) << "never above the credit";
+  EXPECT_EQ(options->core.large_pool_gone, LargePoolGone::kSmallOnly);
+  EXPECT_EQ(options->core.large_wait, absl::Milliseconds(1500));
+  EXPECT_EQ(options->core.small_wait, absl::Milliseconds(1500));
+  EXPECT_EQ(options->core.shared_threshold, 5);
+  EXPECT_EQ(options->drain, absl::Seconds(2));
+}
+
+TEST(SchedulerOptions, NamesFlagAndRange) {
+  EXPECT_THAT(Parse({"--credit=1"}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              AllOf(HasSubstr("--credit"), HasSubstr("4096"))));
+  EXPECT_THAT(Parse({"--large_pool_gone=panic"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("small_only")));
+}
+
+}  // namespace
+}  // namespace tokenrouter
