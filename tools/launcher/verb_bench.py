@@ -36,7 +36,7 @@ def known_benches(places: Places) -> list[str]:
     """Targets NAME_bench of tests/bench."""
     lists = places.checkout / "tests" / "bench" / "CMakeLists.txt"
     text = lists.read_text() if lists.exists() else ""
-    return sorted(set(re.findall(r"\b(\w+)_bench\b", text)))
+    return sorted(set(re.findall(r"tr_binary\((\w+)_bench\b", text)))
 
 
 VERB = Verb(
