@@ -34,6 +34,9 @@ struct Setup {
   int workers = 4;  // Small ones; a large one beside them.
   int rows = 16;    // Of a frame; also requests per small worker.
   int depart_every = 0;
+  // Time of a worker's step over gRPC; 0: none, credits alone pace the workers, and frames pile up
+  // into fewer, larger ones.
+  int step_ms = 0;
 };
 
 struct Row {
@@ -48,9 +51,9 @@ void Print(const Setup& setup, const Row& row) {
   const double per_token_us = row.cpu_s * 1e6 / static_cast<double>(row.tokens);
   std::printf(
       "{\"bench\":\"scheduler\",\"transport\":\"%s\",\"small_workers\":%d,\"rows_per_frame\":%d,"
-      "\"depart_every\":%d,\"tokens\":%llu,\"frames_in\":%llu,\"tokens_per_s\":%.0f,"
+      "\"depart_every\":%d,\"step_ms\":%d,\"tokens\":%llu,\"frames_in\":%llu,\"tokens_per_s\":%.0f,"
       "\"cpu_us_per_token\":%.2f,\"tokens_per_core_s\":%.0f}\n",
-      row.transport, setup.workers, setup.rows, setup.depart_every,
+      row.transport, setup.workers, setup.rows, setup.depart_every, setup.step_ms,
       static_cast<unsigned long long>(row.tokens), static_cast<unsigned long long>(row.frames_in),
       static_cast<double>(row.tokens) / row.wall_s, per_token_us, 1e6 / per_token_us);
   std::fflush(stdout);
@@ -126,28 +129,38 @@ class InProcess : public Output {
 using WorkerStream = ClientStream<v1::WorkerFrame, v1::CommandFrame>;
 using GatewayStream = ClientStream<v1::GatewayFrame, v1::SchedulerFrame>;
 
-// Steps at once whenever it may; credits pace it.
+// Steps at once whenever it may, or only when told.
 class RemoteWorker {
  public:
-  RemoteWorker(v1::Scheduler::Stub* stub, ScriptedWorker worker) : worker_(std::move(worker)) {
+  RemoteWorker(v1::Scheduler::Stub* stub, ScriptedWorker worker, bool eager)
+      : worker_(std::move(worker)) {
     writer_ = WorkerStream::Start(
         [stub](auto* context, auto* reactor) { stub->async()->Attach(context, reactor); },
-        {[this](v1::CommandFrame frame) {
-           worker_.Apply(frame);
-           while (auto step = worker_.Step()) {
-             if (!writer_->Write(*std::move(step))) return;
+        {[this, eager](v1::CommandFrame frame) {
+           {
+             MutexLock lock(&mutex_);
+             worker_.Apply(frame);
+           }
+           while (eager && Step()) {
            }
          },
          [this](const absl::Status&) { closed_ = true; }});
+    MutexLock lock(&mutex_);
     TR_CHECK(writer_->Write(worker_.Hello()));
   }
   ~RemoteWorker() {
     writer_->Finish(absl::OkStatus());
     while (!closed_) std::this_thread::yield();
   }
+  bool Step() {
+    MutexLock lock(&mutex_);
+    auto step = worker_.Step();
+    return step && writer_->Write(*std::move(step));
+  }
 
  private:
-  ScriptedWorker worker_;
+  Mutex mutex_;
+  ScriptedWorker worker_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<WorkerStream::Writer> writer_;
   std::atomic<bool> closed_{false};
 };
@@ -176,13 +189,6 @@ class RemoteGateway {
       frame = gateway_.Take(/*acknowledge=*/true);
     }
     if (frame) TR_CHECK(writer_->Write(*std::move(frame)));
-  }
-  void SpeakFor(std::chrono::duration<double> time) {
-    const auto end = std::chrono::steady_clock::now() + time;
-    while (std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      Speak();
-    }
   }
   uint64_t tokens() {
     MutexLock lock(&mutex_);
@@ -233,6 +239,24 @@ class ServerProcess {
   clockid_t clock_;
 };
 
+// Acknowledges every 2 ms and, with a step time, lets each worker step once in it.
+void Play(const Setup& setup, std::vector<std::unique_ptr<RemoteWorker>>* workers,
+          RemoteGateway* gateway, std::chrono::milliseconds time) {
+  const auto begin = std::chrono::steady_clock::now();
+  int64_t steps = 0;
+  while (true) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    gateway->Speak();
+    const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - begin);
+    if (elapsed >= time) return;
+    if (setup.step_ms == 0) continue;
+    for (; (steps + 1) * setup.step_ms <= elapsed.count(); ++steps) {
+      for (const auto& worker : *workers) worker->Step();
+    }
+  }
+}
+
 // `server` was forked before this process touched gRPC.
 Row RunOverGrpc(const Setup& setup, const ServerProcess& server) {
   const auto stub = v1::Scheduler::NewStub(MakeChannel(server.target()));
@@ -241,17 +265,19 @@ Row RunOverGrpc(const Setup& setup, const ServerProcess& server) {
   for (int i = 0; i <= setup.workers; ++i) {
     const bool large = i == setup.workers;
     stubs.push_back(v1::Scheduler::NewStub(MakeChannel(server.target())));
-    workers.push_back(std::make_unique<RemoteWorker>(
-        stubs.back().get(), ScriptedWorker(large ? Role::kLarge : Role::kSmall, i, setup.rows,
-                                           large ? 0 : setup.depart_every)));
+    workers.push_back(
+        std::make_unique<RemoteWorker>(stubs.back().get(),
+                                       ScriptedWorker(large ? Role::kLarge : Role::kSmall, i,
+                                                      setup.rows, large ? 0 : setup.depart_every),
+                                       setup.step_ms == 0));
   }
   RemoteGateway gateway(
       stub.get(), ScriptedGateway(setup.workers * setup.rows, kPromptTokens, kNewTokens, "never"));
-  gateway.SpeakFor(std::chrono::milliseconds(500));  // Warm.
+  Play(setup, &workers, &gateway, std::chrono::milliseconds(500));  // Warm.
   const auto begin = std::chrono::steady_clock::now();
   const double cpu = server.cpu_seconds();
   const uint64_t tokens = gateway.tokens();
-  gateway.SpeakFor(std::chrono::seconds(setup.seconds));
+  Play(setup, &workers, &gateway, std::chrono::seconds(setup.seconds));
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
   return {"grpc_loopback", gateway.tokens() - tokens, 0, wall.count(), server.cpu_seconds() - cpu};
 }
@@ -272,13 +298,15 @@ int Main(int argc, char** argv) {
       return 2;
     }
   }
-  const ServerProcess servers[2];
+  const ServerProcess servers[3];
   int next = 0;
   for (const int depart_every : {0, 10}) {
     setup.depart_every = depart_every;
     Print(setup, InProcess(setup).Run());
     Print(setup, RunOverGrpc(setup, servers[next++]));
   }
+  setup.step_ms = 5;
+  Print(setup, RunOverGrpc(setup, servers[next]));
   return 0;
 }
 
