@@ -7,6 +7,11 @@ namespace {
 
 std::string Name(const char* name) { return std::string("tokenrouter_gateway_") + name; }
 
+prometheus::Counter& AddDropped(prometheus::Registry* registry, const char* reason) {
+  return AddCounter(registry, Name("dropped_chunks_total"),
+                    "Chunks of the scheduler that were not taken", {{"reason", reason}});
+}
+
 }  // namespace
 
 GatewayMetrics::GatewayMetrics(prometheus::Registry* registry)
@@ -31,8 +36,10 @@ GatewayMetrics::GatewayMetrics(prometheus::Registry* registry)
       link_up(AddGauge(registry, Name("link_up"), "1 while the scheduler's stream is open")),
       resubmitted(AddCounter(registry, Name("resubmitted_total"),
                              "Requests submitted again after the loss of the stream")),
-      dropped_chunks(AddCounter(registry, Name("dropped_chunks_total"),
-                                "Chunks of the scheduler that did not fit the committed tokens")),
+      dropped_unknown(AddDropped(registry, "unknown")),
+      dropped_duplicate(AddDropped(registry, "duplicate")),
+      dropped_gap(AddDropped(registry, "gap")),
+      dropped_term(AddDropped(registry, "term")),
       registry_(registry) {}
 
 void GatewayMetrics::CountRequest(const std::string& endpoint, int code) {

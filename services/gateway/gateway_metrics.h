@@ -1,5 +1,5 @@
-// Every metric of the gateway, tokenrouter_gateway_*. Labels are bounded: endpoint, code, author.
-// Ownership: the registry must outlive it. Threads: thread-safe. Units: seconds and tokens.
+// Every metric of the gateway, tokenrouter_gateway_*. Labels are bounded: endpoint, code, author,
+// reason. Ownership: the registry must outlive it. Threads: thread-safe. Units: seconds and tokens.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -30,7 +30,12 @@ class GatewayMetrics {
   prometheus::Counter& degraded_requests;
   prometheus::Gauge& link_up;
   prometheus::Counter& resubmitted;
-  prometheus::Counter& dropped_chunks;
+  // Frames and chunks of the scheduler that were not taken: of requests that have ended (usual
+  // after a cancel or a stop string), before or beyond what is committed, of another term.
+  prometheus::Counter& dropped_unknown;
+  prometheus::Counter& dropped_duplicate;
+  prometheus::Counter& dropped_gap;
+  prometheus::Counter& dropped_term;
 
  private:
   prometheus::Registry* const registry_;

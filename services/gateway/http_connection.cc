@@ -152,6 +152,8 @@ asio::awaitable<void> HttpConnection::LingerAndClose() {
 asio::awaitable<bool> HttpConnection::Serve(HttpRequest request, bool keep_alive,
                                             unsigned version) {
   woken_ = false;
+  head_only_ = request.method == "HEAD";
+  if (head_only_) request.method = "GET";
   std::unique_ptr<HttpCall> call =
       shared_->handler->Start(std::move(request), [weak = weak_from_this()] {
         const auto self = weak.lock();
@@ -208,7 +210,12 @@ asio::awaitable<bool> HttpConnection::WriteReply(HttpStep step, bool keep_alive,
   response.prepare_payload();
   error_code error;
   stream_.expires_after(Chrono(shared_->options.write_timeout));
-  co_await http::async_write(stream_, response, redirect_error(use_awaitable, error));
+  http::response_serializer<http::string_body> serializer(response);
+  if (head_only_) {
+    co_await http::async_write_header(stream_, serializer, redirect_error(use_awaitable, error));
+  } else {
+    co_await http::async_write(stream_, serializer, redirect_error(use_awaitable, error));
+  }
   co_return !error;
 }
 

@@ -74,7 +74,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool stopping_watch_ = false;
   bool gone_ = false;  // The client has closed, or a write failed.
   bool in_call_ = false;
-  bool chunked_ = false;  // Of the stream being written; false for HTTP/1.0.
+  bool head_only_ = false;  // The request is a HEAD: its reply has no body.
+  bool chunked_ = false;    // Of the stream being written; false for HTTP/1.0.
 };
 
 }  // namespace tokenrouter

@@ -121,6 +121,15 @@ TEST_F(HttpLimitsTest, Http10ClientsGetOneReplyAndAClose) {
   EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.0 200"));
 }
 
+TEST_F(HttpLimitsTest, AHeadReplyHasNoBodyAndKeepsTheConnection) {
+  Start();
+  RawClient client(server_->port());
+  client.Send("HEAD / HTTP/1.1\r\nHost: t\r\n\r\n");
+  EXPECT_THAT(client.ReadThrough("\r\n\r\n"), HasSubstr("Content-Length: 10"));
+  client.Send(PostRequest("/", "abcd"));
+  EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 200"));
+}
+
 TEST_F(HttpLimitsTest, SaysWhyItCannotListen) {
   Start();
   const auto taken =

@@ -18,6 +18,9 @@ constexpr const char* kKnownRoutes =
     "POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /health, GET /version, "
     "POST /tokenize, POST /detokenize";
 
+// Of /tokenize: it runs on the threads that serve everybody.
+constexpr size_t kMaxTokenizeBytes = 256 << 10;
+
 // Names of metrics' endpoints; a path that is not known shares one, so that labels stay bounded.
 std::string EndpointOf(const std::string& path) {
   for (const char* known : {"/v1/chat/completions", "/v1/completions", "/v1/models", "/health",
@@ -186,6 +189,10 @@ absl::StatusOr<std::unique_ptr<HttpCall>> OpenAiHttp::Complete(OpenAiEndpoint en
 absl::StatusOr<HttpStep> OpenAiHttp::Tokenize(const HttpRequest& request) const {
   TR_ASSIGN_OR_RETURN(const TokenizeRequest parsed, ParseTokenizeRequest(request.body));
   if (!parsed.model.empty()) TR_RETURN_IF_ERROR(intake_->CheckModel(parsed.model));
+  if (parsed.prompt.size() > kMaxTokenizeBytes) {
+    return InvalidField("prompt", absl::StrCat("prompt has ", parsed.prompt.size(),
+                                               " bytes; allowed: at most ", kMaxTokenizeBytes));
+  }
   TR_ASSIGN_OR_RETURN(const std::vector<TokenId> ids,
                       intake_->text().Encode(parsed.prompt, parsed.add_special_tokens));
   return JsonReply(json::serialize(

@@ -13,6 +13,7 @@
 #include "libs/routing/wire_types.h"
 #include "libs/status/status_macros.h"
 #include "services/gateway/api_error.h"
+#include "services/gateway/prompt_guard.h"
 #include "services/gateway/utf8.h"
 
 namespace tokenrouter {
@@ -95,8 +96,8 @@ absl::Status RequestIntake::CheckModel(std::string_view name) const {
   return WithCode(WithParam(std::move(status), "model"), "model_not_found");
 }
 
-absl::StatusOr<std::vector<TokenId>> RequestIntake::Tokenize(
-    const GenerationRequest& request) const {
+absl::StatusOr<std::vector<TokenId>> RequestIntake::Tokenize(const GenerationRequest& request,
+                                                             int64_t limit) const {
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&request.input)) return *ids;
   const auto* turns = std::get_if<std::vector<ChatTurn>>(&request.input);
   absl::StatusOr<std::string> rendered;
@@ -105,6 +106,11 @@ absl::StatusOr<std::vector<TokenId>> RequestIntake::Tokenize(
     if (!rendered.ok()) return WithParam(rendered.status(), "messages");
   }
   const std::string& text = turns != nullptr ? *rendered : std::get<std::string>(request.input);
+  const auto beyond = TokensBeyond(*model_, text, limit);
+  if (!beyond.ok()) return WithParam(beyond.status(), InputField(request));
+  if (beyond->has_value()) {
+    return ContextExceeded(request, **beyond, request.max_new_tokens.value_or(1), limit);
+  }
   absl::StatusOr<std::vector<TokenId>> ids = model_->Encode(text, /*add_special=*/turns == nullptr);
   if (!ids.ok()) return WithParam(ids.status(), InputField(request));
   return ids;
@@ -138,7 +144,7 @@ absl::StatusOr<TokenRequest> RequestIntake::Prepare(const GenerationRequest& req
   }
 
   TokenRequest result;
-  TR_ASSIGN_OR_RETURN(result.ids, Tokenize(request));
+  TR_ASSIGN_OR_RETURN(result.ids, Tokenize(request, pair.context_limit()));
   if (result.ids.empty()) {
     return InvalidField(InputField(request),
                         absl::StrCat(InputField(request), " has 0 tokens; allowed: at least 1"));

@@ -46,7 +46,8 @@ class RequestIntake {
   const TextModel& text() const { return *model_; }
 
  private:
-  absl::StatusOr<std::vector<TokenId>> Tokenize(const GenerationRequest& request) const;
+  absl::StatusOr<std::vector<TokenId>> Tokenize(const GenerationRequest& request,
+                                                int64_t limit) const;
   absl::Status CheckIds(const GenerationRequest& request, const std::vector<TokenId>& prompt,
                         int32_t usable_ids) const;
 

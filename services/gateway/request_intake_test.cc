@@ -90,6 +90,18 @@ TEST_F(RequestIntakeTest, TooLongAPromptSaysAllNumbers) {
   EXPECT_EQ(Refusal().code, "context_length_exceeded") << "no room for one token";
 }
 
+TEST_F(RequestIntakeTest, AHopelesslyLongPromptIsRefusedWithoutTokenizingItAll) {
+  request_.input = std::string(4 << 20, 'x');
+  const ApiError error = Refusal();
+  EXPECT_EQ(error.code, "context_length_exceeded");
+  ASSERT_EQ(error.numbers.size(), 3u);
+  for (const auto& [name, value] : error.numbers) {
+    if (name == "prompt_tokens") {
+      EXPECT_LE(value, 64 << 10) << "one piece was enough";
+    }
+  }
+}
+
 TEST_F(RequestIntakeTest, ADefaultLengthIsClampedAndNotRefused) {
   request_.default_max_new_tokens = 16;
   EXPECT_EQ(Prepare()->spec.stop().max_new_tokens(), 15);

@@ -180,12 +180,14 @@ void SchedulerLink::PublishHealth() {
     LogInfo("scheduler_connected",
             {{"target", target_}, {"term", core_.term()}, {"live", core_.live()}});
   }
-  const auto dropped = [](const LinkCounters& c) {
-    return c.dropped_duplicate + c.dropped_gap + c.dropped_term + c.dropped_unknown;
+  const auto add = [](prometheus::Counter* counter, uint64_t now, uint64_t before) {
+    if (now > before) counter->Increment(static_cast<double>(now - before));
   };
-  metrics_->resubmitted.Increment(
-      static_cast<double>(counters.resubmitted - published_.resubmitted));
-  metrics_->dropped_chunks.Increment(static_cast<double>(dropped(counters) - dropped(published_)));
+  add(&metrics_->resubmitted, counters.resubmitted, published_.resubmitted);
+  add(&metrics_->dropped_unknown, counters.dropped_unknown, published_.dropped_unknown);
+  add(&metrics_->dropped_duplicate, counters.dropped_duplicate, published_.dropped_duplicate);
+  add(&metrics_->dropped_gap, counters.dropped_gap, published_.dropped_gap);
+  add(&metrics_->dropped_term, counters.dropped_term, published_.dropped_term);
   metrics_->link_up.Set(core_.up() ? 1 : 0);
   published_ = counters;
   MutexLock lock(&health_mutex_);

@@ -2,8 +2,8 @@
 
     openai_sdk_test.py BIN_FOLDER VERSIONS_LOCK
 
-The SDK's version is [python] openai of versions.lock; it is installed once, into TOKENROUTER_HOME/python. Exit code 77
-(ctest: skipped) says that the package cannot be had, and why.
+The SDK's version is [python] openai of versions.lock; it is installed once, into
+TOKENROUTER_HOME/python. Exit code 77 (ctest: skipped) says that the package cannot be had, and why.
 """
 
 import asyncio
@@ -92,7 +92,8 @@ class OpenAiSdkTest(unittest.TestCase):
         cls.folder = tempfile.mkdtemp()
         cls.processes = []
         model = f"{cls.folder}/model"
-        subprocess.run([cls.binaries / "write_tiny_model", model, "llama", "1", "small"], check=True)
+        writer = cls.binaries / "write_tiny_model"
+        subprocess.run([writer, model, "llama", "1", "small"], check=True)
         scheduler = cls.start("scheduler", "--listen=127.0.0.1:0")
         target = f"--scheduler=127.0.0.1:{scheduler.port('grpc')}"
         for role in ("small_worker", "large_worker"):
@@ -138,7 +139,8 @@ class OpenAiSdkTest(unittest.TestCase):
     def metric(cls, name: str) -> float:
         url = f"http://127.0.0.1:{cls.admin}/metrics"
         text = urllib.request.urlopen(url, timeout=10).read().decode()
-        return sum(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(name))
+        lines = (line for line in text.splitlines() if line.startswith(name))
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
 
     def chat(self, **fields):
         return self.client.chat.completions.create(
@@ -170,9 +172,11 @@ class OpenAiSdkTest(unittest.TestCase):
         self.assertTrue(all(token.logprob <= 0 and token.bytes for token in content))
 
     def test_completions_of_text_and_ids(self):
-        text = self.client.completions.create(model="tokenrouter", prompt="abc", max_tokens=4, seed=1)
-        ids = self.client.completions.create(model="tokenrouter", prompt=[97, 98, 99], max_tokens=4,
-                                             seed=1)
+        def complete(prompt):
+            return self.client.completions.create(model="tokenrouter", prompt=prompt, max_tokens=4,
+                                                  seed=1)
+
+        text, ids = complete("abc"), complete([97, 98, 99])
         self.assertEqual(text.choices[0].text, ids.choices[0].text)
         self.assertEqual(text.usage.prompt_tokens, 3)
 
@@ -193,7 +197,8 @@ class OpenAiSdkTest(unittest.TestCase):
 
     def test_request_ids_are_echoed(self):
         raw = self.client.chat.completions.with_raw_response.create(
-            model="tokenrouter", messages=MESSAGES, max_tokens=2, extra_headers={"X-Request-Id": "me-1"})
+            model="tokenrouter", messages=MESSAGES, max_tokens=2,
+            extra_headers={"X-Request-Id": "me-1"})
         self.assertEqual(raw.headers["x-request-id"], "me-1")
         self.assertEqual(raw.parse().id, "chatcmpl-me-1")
 
