@@ -67,7 +67,8 @@ absl::StatusOr<std::unique_ptr<TorchEngine>> TorchEngine::Create(
                                                 {.weight_format = options.weight_format,
                                                  .kv_bytes = options.kv_bytes,
                                                  .max_rows = options.max_step_tokens,
-                                                 .max_inputs = WidestInput(model)},
+                                                 .max_inputs = WidestInput(model),
+                                                 .kernels = options.kernels},
                                                 parts.pool.get()));
   TR_ASSIGN_OR_RETURN(
       DecoderWeights weights,

@@ -32,18 +32,20 @@
 namespace tokenrouter {
 
 struct TorchEngineOptions {
-  std::string model_path;            // A .gguf file or a Hugging Face folder.
-  std::string model_name;            // Empty: the one the model gives itself.
+  std::string model_path;  // A .gguf file or a Hugging Face folder.
+  std::string model_name;  // Empty: the one the model gives itself.
   WeightFormat weight_format = WeightFormat::kInt8;
   int64_t kv_bytes = int64_t{1} << 30;
-  int threads = 0;                   // 0: one per core this process may use.
-  int compute_nice = kDefaultComputeNice;              // 0: normal priority.
-  int max_rows = 64;                 // Most rows of a step.
-  int64_t max_step_tokens = 512;     // Most new ids of a step.
-  int max_choices = 32;              // Most choices of one row; also logit rows held at a time.
-  TokenId usable_ids = 0;            // 0: every row of the embedding table.
-  Position context_limit = 0;        // 0: what the model was made for. Never above it.
-  const Clock* clock = nullptr;      // Times steps; null: the real one.
+  int threads = 0;                         // 0: one per core this process may use.
+  int compute_nice = kDefaultComputeNice;  // 0: normal priority.
+  int max_rows = 64;                       // Most rows of a step.
+  int64_t max_step_tokens = 512;           // Most new ids of a step.
+  int max_choices = 32;        // Most choices of one row; also logit rows held at a time.
+  TokenId usable_ids = 0;      // 0: every row of the embedding table.
+  Position context_limit = 0;  // 0: what the model was made for. Never above it.
+  // Null: the fastest of this processor, its dot-product instructions included. Tests pin others.
+  const KernelTable* kernels = nullptr;
+  const Clock* clock = nullptr;  // Times steps; null: the real one.
   // Weights packed so far and in all; called on the creating thread.
   std::function<void(int64_t done, int64_t total)> progress;
 };

@@ -18,7 +18,8 @@ constexpr int kRounds = 40;
 constexpr uint32_t kIdLimit = 259;
 
 using Ids = std::vector<TokenId>;
-using Parameter = std::tuple<Architecture, WeightFormat>;
+// Null kernels: what the engine chooses.
+using Parameter = std::tuple<Architecture, WeightFormat, const KernelTable*>;
 
 Ids RandomIds(int count, std::mt19937* generator) {
   Ids ids(count);
@@ -42,7 +43,10 @@ std::vector<std::string> OneByOne(Engine* engine, const Ids& ids) {
 class EngineIdentityTest : public ::testing::TestWithParam<Parameter> {
  protected:
   TorchEngineOptions Options() const {
-    return TinyEngineOptions(std::get<0>(GetParam()), std::get<1>(GetParam()));
+    TorchEngineOptions options =
+        TinyEngineOptions(std::get<0>(GetParam()), std::get<1>(GetParam()));
+    options.kernels = std::get<2>(GetParam());
+    return options;
   }
 };
 
@@ -157,13 +161,21 @@ TEST_P(EngineIdentityTest, NamesEqualEnginesEqually) {
   EXPECT_NE(MakeEngine(options)->info().numerics_class, name);
 }
 
+std::vector<const KernelTable*> AllKernels() {
+  std::vector<const KernelTable*> kernels = {nullptr};
+  kernels.insert(kernels.end(), UsableKernels().begin(), UsableKernels().end());
+  return kernels;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Models, EngineIdentityTest,
     ::testing::Combine(::testing::Values(Architecture::kLlama, Architecture::kQwen2),
-                       ::testing::Values(WeightFormat::kInt8, WeightFormat::kFp32)),
+                       ::testing::Values(WeightFormat::kInt8, WeightFormat::kFp32),
+                       ::testing::ValuesIn(AllKernels())),
     [](const auto& info) {
       return ArchitectureName(std::get<0>(info.param)) + "_" +
-             std::string(WeightFormatName(std::get<1>(info.param)));
+             std::string(WeightFormatName(std::get<1>(info.param))) + "_" +
+             (std::get<2>(info.param) == nullptr ? "chosen" : std::get<2>(info.param)->name);
     });
 
 }  // namespace
