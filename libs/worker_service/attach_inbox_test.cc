@@ -35,6 +35,28 @@ TEST(AttachInboxTest, ForgetsEverythingOfAnEarlierStream) {
   EXPECT_FALSE(content.ended.has_value());
 }
 
+TEST(AttachInboxTest, KeepsTheOrderOfAnotherThreadAndEndsLast) {
+  constexpr uint64_t kFrames = 5000;
+  AttachInbox inbox(64);
+  inbox.Begin(1);
+  std::thread stream([&inbox] {
+    for (uint64_t term = 1; term <= kFrames; ++term) {
+      v1::CommandFrame frame;
+      frame.set_term(term);
+      while (!inbox.Push(1, frame)) std::this_thread::yield();
+    }
+    inbox.End(1, absl::UnavailableError("gone"));
+  });
+  uint64_t last = 0;
+  for (bool ended = false; !ended;) {
+    const AttachInbox::Content content = inbox.Take(absl::InfiniteDuration());
+    for (const v1::CommandFrame& frame : content.frames) EXPECT_EQ(frame.term(), ++last);
+    ended = content.ended.has_value();
+  }
+  EXPECT_EQ(last, kFrames);
+  stream.join();
+}
+
 TEST(AttachInboxTest, WakesTheConsumer) {
   AttachInbox inbox(2);
   std::thread waker([&inbox] { inbox.Wake(); });

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 namespace tokenrouter {
 namespace {
 
@@ -20,6 +22,22 @@ TEST(WorkerGaugesTest, AHeartbeatTellsTheAgeOfTheRunningStep) {
   EXPECT_EQ(heartbeat.sequences(), 2);
   gauges.StepEnded();
   EXPECT_EQ(gauges.Heartbeat(start).step_elapsed_us(), 0);
+}
+
+TEST(WorkerGaugesTest, HeartbeatsComeFromAnotherThread) {
+  WorkerGauges gauges;
+  std::thread heart([&gauges] {
+    for (int i = 0; i < 2000; ++i) {
+      const v1::Heartbeat heartbeat = gauges.Heartbeat(absl::UnixEpoch() + absl::Seconds(1));
+      EXPECT_EQ(heartbeat.step_elapsed_us() == 0, heartbeat.step_predicted_us() == 0);
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    gauges.StepStarts(absl::UnixEpoch(), absl::Milliseconds(1));
+    gauges.SetLoad(i, 1, 1);
+    gauges.StepEnded();
+  }
+  heart.join();
 }
 
 }  // namespace
