@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
+#include "services/scheduler/admission.h"
 #include "services/scheduler/worker_choice.h"
 
 namespace tokenrouter {
@@ -71,6 +72,11 @@ bool Placement::TryOpen(RequestMachine* request) {
   }
   const auto chosen = ChooseWorker(candidates);
   if (!chosen) return false;
+  // Admission could not check it if no worker had told the pair's limits yet.
+  if (const auto refusal = JudgeContext(request->spec(), pair); refusal && !request->placed()) {
+    conclusion_->Reject(request, refusal->reason, refusal->code, refusal->message);
+    return true;
+  }
   Forget(request);
   OpenOn(request, role, state_->directory.Find(candidates[*chosen].stream));
   return true;

@@ -124,6 +124,20 @@ TEST(Placement, GivesADrainingWorkerNothingNew) {
   EXPECT_EQ(s.Heard().chunks_size(), 1) << "what it has goes on";
 }
 
+TEST(Placement, ChecksTheContextOnceAWorkerHasToldIt) {
+  S s;
+  s.Connect();
+  v1::Submit submit = S::MakeSubmit(1);
+  submit.mutable_spec()->mutable_stop()->set_max_new_tokens(1000);
+  s.Submit(submit);
+  EXPECT_EQ(s.Heard().rejections_size(), 0);
+  s.Attach(Role::kSmall, S::kSmall);
+  const v1::SchedulerFrame heard = s.Heard();
+  ASSERT_EQ(heard.rejections_size(), 1);
+  EXPECT_EQ(heard.rejections(0).reason(), "context_limit");
+  EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0);
+}
+
 // ---- release policy ----
 
 class HoldBack : public ReleasePolicy {
