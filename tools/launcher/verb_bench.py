@@ -1,18 +1,23 @@
 """bench: builds and runs one benchmark."""
 
-import os
+import gzip
 import re
+import subprocess
+from pathlib import Path
 
 from build import build
 from command_line import Arguments, Flag, Verb, nearest
 from console import Console
 from failure import UsageError
+from model_files import model_path
 from places import Places, find_places
 from process_names import PROCESSES
-from requirements import FOR_UP, bring
-from versions import read_versions
+from requirements import Needs, bring
+from versions import Versions, read_versions
 
 MOST_FLAGS = 64
+# Benchmarks that need files: which ones, by their names in tools/versions.lock.
+INPUTS = {"serve": ("small", "large"), "perplexity": ("small", "large", "humaneval")}
 
 
 def run(arguments: Arguments) -> int:
@@ -24,12 +29,43 @@ def run(arguments: Arguments) -> int:
     name = arguments.words[0]
     if name not in known:
         raise UsageError(f"unknown benchmark {name}; {nearest(name, known)}")
-    bring(places, read_versions(places.lock), console, FOR_UP, arguments.has("--yes"))
+    versions = read_versions(places.lock)
+    needs = Needs(models=INPUTS.get(name, ()))
+    bring(places, versions, console, needs, arguments.has("--yes"))
     build(places, "release", [f"{name}_bench", *PROCESSES], console)
     program = str(places.build("release") / "bin" / f"{name}_bench")
-    json_file = arguments.value("--json")
-    flags = [f"--json={json_file}"] if json_file else []
-    os.execv(program, [program, *flags, *arguments.words[1:]])
+    rows = arguments.value("--json")
+    if rows:
+        Path(rows).write_text("")
+    for inputs in inputs_of(name, places, versions):
+        code = run_rows([program, *inputs, *arguments.words[1:]], rows)
+        if code != 0:
+            return code
+    return 0
+
+
+def inputs_of(name: str, places: Places, versions: Versions) -> list[list[str]]:
+    """The flags of each run of the benchmark."""
+    paths = {key: model_path(places, versions.models[key]) for key in INPUTS.get(name, ())}
+    if name == "serve":
+        return [[f"--small={paths['small']}", f"--large={paths['large']}"]]
+    if name == "perplexity":
+        texts = paths["humaneval"].with_suffix("")
+        if not texts.exists():
+            texts.write_bytes(gzip.decompress(paths["humaneval"].read_bytes()))
+        return [[f"--model={paths[key]}", f"--texts={texts}"] for key in ("small", "large")]
+    return [[]]
+
+
+def run_rows(command: list[str], rows: str | None) -> int:
+    """Runs `command`; its lines go to the terminal and, where they are rows, into the file."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            if rows and line.startswith("{"):
+                with open(rows, "a", encoding="utf-8") as file:
+                    file.write(line)
+    return process.returncode
 
 
 def known_benches(places: Places) -> list[str]:

@@ -1,0 +1,191 @@
+// What int8 weights cost in quality: perplexity of one model on real code in int8 and in the fp32
+// reference of the same weights, on the same tokens, with a paired 95 % interval over texts.
+//   perplexity_bench --model=FILE --texts=HumanEval.jsonl [--tokens=16384]
+// The texts are teacher-forced, kRows at a time, through the ordinary Engine contract: a logit bias
+// makes the next id of the text the choice, and its logprob is that of the raw distribution.
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "libs/config/settings.h"
+#include "libs/status/status_macros.h"
+#include "libs/text/tokenizer.h"
+#include "libs/torch_engine/torch_engine.h"
+
+namespace tokenrouter {
+namespace {
+
+namespace json = boost::json;
+
+constexpr int kRows = 64;
+constexpr float kForce = 100.0f;  // Bias that makes an id the choice.
+constexpr double kTwoSided95 = 1.96;
+
+struct Options {
+  std::string model, texts;
+  int32_t tokens = 16384;
+  int32_t threads = 2;
+};
+
+using Ids = std::vector<TokenId>;
+
+// Prompt and solution of each problem, until `tokens` predicted ids are there.
+absl::StatusOr<std::vector<Ids>> ReadTexts(const Options& options) {
+  TR_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Load(options.model));
+  std::ifstream file(options.texts);
+  if (!file) return absl::NotFoundError(absl::StrCat("--texts: cannot read ", options.texts));
+  std::vector<Ids> texts;
+  int64_t predicted = 0;
+  for (std::string line; predicted < options.tokens && std::getline(file, line);) {
+    const json::object problem = json::parse(line).as_object();
+    const std::string text = std::string(problem.at("prompt").as_string()) +
+                             std::string(problem.at("canonical_solution").as_string());
+    TR_ASSIGN_OR_RETURN(Ids ids, tokenizer->Encode(text, {}));
+    if (ids.size() < 2) continue;
+    predicted += static_cast<int64_t>(ids.size()) - 1;
+    texts.push_back(std::move(ids));
+  }
+  if (predicted < options.tokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--texts has only ", predicted, " tokens; wanted ", options.tokens));
+  }
+  return texts;
+}
+
+// Teacher-forces up to kRows texts at a time; a text that ends makes room for the next.
+class Scorer {
+ public:
+  Scorer(Engine* engine, const std::vector<Ids>& texts)
+      : engine_(engine), texts_(texts), sums_(texts.size(), 0.0) {}
+
+  // Sum of log probabilities of each text.
+  absl::StatusOr<std::vector<double>> Run() {
+    while (true) {
+      while (live_.size() < kRows && next_ < texts_.size())
+        live_.push_back({.text = next_++, .at = 0});
+      if (live_.empty()) return sums_;
+      TR_RETURN_IF_ERROR(Step());
+    }
+  }
+
+ private:
+  struct Live {
+    size_t text;
+    Position at;  // The id that runs next.
+  };
+
+  absl::Status Step() {
+    contexts_.assign(live_.size(), {});
+    StepBatch batch;
+    for (size_t i = 0; i < live_.size(); ++i) {
+      const Ids& ids = texts_[live_[i].text];
+      contexts_[i].parameters.temperature = 0;
+      contexts_[i].parameters.logit_bias = {{ids[live_[i].at + 1], kForce}};
+      batch.rows.push_back({.sequence = SequenceId{live_[i].text + 1},
+                            .first = live_[i].at,
+                            .new_ids = std::span<const TokenId>(ids).subspan(live_[i].at, 1),
+                            .choices = 1,
+                            .sampling = &contexts_[i],
+                            .signals = {}});
+    }
+    TR_RETURN_IF_ERROR(engine_->Step(batch, &result_));
+    std::vector<Live> still;
+    for (size_t i = 0; i < live_.size(); ++i) {
+      const Ids& ids = texts_[live_[i].text];
+      const Choice& choice = result_.choices[i][0];
+      if (choice.id != ids[live_[i].at + 1])
+        return absl::InternalError("a logit lay 100 below the best");
+      sums_[live_[i].text] += choice.logprob;
+      ++live_[i].at;
+      if (static_cast<size_t>(live_[i].at) + 1 < ids.size()) {
+        still.push_back(live_[i]);
+      } else {
+        engine_->Release(SequenceId{live_[i].text + 1});
+      }
+    }
+    live_ = std::move(still);
+    return absl::OkStatus();
+  }
+
+  Engine* const engine_;
+  const std::vector<Ids>& texts_;
+  std::vector<double> sums_;
+  std::vector<Live> live_;
+  std::vector<SamplingContext> contexts_;
+  StepResult result_;
+  size_t next_ = 0;
+};
+
+absl::StatusOr<std::vector<double>> Score(const Options& options, WeightFormat format,
+                                          const std::vector<Ids>& texts) {
+  TR_ASSIGN_OR_RETURN(const auto engine, TorchEngine::Create({.model_path = options.model,
+                                                              .weight_format = format,
+                                                              .threads = options.threads,
+                                                              .max_rows = kRows}));
+  std::cerr << "scoring " << WeightFormatName(format) << "\n";
+  return Scorer(engine.get(), texts).Run();
+}
+
+// Prints both perplexities and the change with its interval: the texts are the independent units,
+// so the standard error is that of the ratio estimator sum(d) / sum(n) over texts.
+void Report(const Options& options, const std::vector<Ids>& texts, const std::vector<double>& int8,
+            const std::vector<double>& fp32) {
+  double tokens = 0, sum_int8 = 0, sum_fp32 = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    tokens += static_cast<double>(texts[i].size() - 1);
+    sum_int8 += int8[i];
+    sum_fp32 += fp32[i];
+  }
+  const double mean = (sum_fp32 - sum_int8) / tokens;  // Rise of the loss per token.
+  double squares = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const double residual = (fp32[i] - int8[i]) - mean * static_cast<double>(texts[i].size() - 1);
+    squares += residual * residual;
+  }
+  const double count = static_cast<double>(texts.size());
+  const double error = kTwoSided95 * std::sqrt(squares * count / (count - 1)) / tokens;
+  std::cout << json::serialize(
+                   json::object{{"bench", "perplexity"},
+                                {"model", options.model.substr(options.model.rfind('/') + 1)},
+                                {"tokens", static_cast<int64_t>(tokens)},
+                                {"texts", static_cast<int64_t>(texts.size())},
+                                {"perplexity_fp32", std::exp(-sum_fp32 / tokens)},
+                                {"perplexity_int8", std::exp(-sum_int8 / tokens)},
+                                {"change_percent", 100 * std::expm1(mean)},
+                                {"change_low_percent", 100 * std::expm1(mean - error)},
+                                {"change_high_percent", 100 * std::expm1(mean + error)}})
+            << std::endl;
+}
+
+absl::Status Run(int argc, char** argv) {
+  Options options;
+  Settings settings("perplexity_bench", "Perplexity of int8 against fp32 of the same weights");
+  settings.Add("model", &options.model, "model file or folder");
+  settings.Add("texts", &options.texts,
+               "JSON lines with prompt and canonical_solution, as HumanEval has");
+  settings.Add("tokens", &options.tokens, 16, 1 << 24, "least number of predicted tokens");
+  settings.Add("threads", &options.threads, 1, 256, "compute threads");
+  TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
+  if (!go_on) return absl::OkStatus();
+  TR_ASSIGN_OR_RETURN(const std::vector<Ids> texts, ReadTexts(options));
+  TR_ASSIGN_OR_RETURN(const std::vector<double> int8, Score(options, WeightFormat::kInt8, texts));
+  TR_ASSIGN_OR_RETURN(const std::vector<double> fp32, Score(options, WeightFormat::kFp32, texts));
+  Report(options, texts, int8, fp32);
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace tokenrouter
+
+int main(int argc, char** argv) {
+  const absl::Status status = tokenrouter::Run(argc, argv);
+  if (!status.ok()) std::cerr << status << "\n";
+  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
+}
