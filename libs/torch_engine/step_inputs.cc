@@ -16,9 +16,9 @@ absl::Status CheckAtMost(int64_t value, int64_t limit, const char* what, const c
 absl::Status ValidateRow(const StepRow& row, const StepLimits& limits) {
   const auto count = static_cast<int64_t>(row.new_ids.size());
   if (row.first + count > limits.context_limit) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "sequence ", row.sequence.value, " would reach ", row.first + count,
-        " tokens, the context limit is ", limits.context_limit));
+    return absl::InvalidArgumentError(
+        absl::StrCat("sequence ", row.sequence.value, " would reach ", row.first + count,
+                     " tokens, the context limit is ", limits.context_limit));
   }
   for (const TokenId id : row.new_ids) {
     if (id >= 0 && id < limits.usable_ids) continue;
@@ -40,8 +40,8 @@ absl::Status ValidateBatch(const StepBatch& batch, const StepLimits& limits,
     TR_CHECK(row.choices >= 0 && row.choices <= static_cast<int64_t>(row.new_ids.size()));
     TR_CHECK(row.choices == 0 || row.sampling != nullptr);
   }
-  TR_RETURN_IF_ERROR(CheckAtMost(static_cast<int64_t>(batch.rows.size()), limits.max_rows, "rows",
-                                 "max_rows"));
+  TR_RETURN_IF_ERROR(
+      CheckAtMost(static_cast<int64_t>(batch.rows.size()), limits.max_rows, "rows", "max_rows"));
   TR_RETURN_IF_ERROR(
       CheckAtMost(batch.new_ids(), limits.max_step_tokens, "new ids", "max_step_tokens"));
   for (const StepRow& row : batch.rows) TR_RETURN_IF_ERROR(ValidateRow(row, limits));

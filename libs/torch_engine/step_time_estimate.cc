@@ -30,7 +30,8 @@ absl::Duration StepTimeEstimate::Predict(int64_t new_ids) const {
     if (average.ids <= ids) below = &average;
     if (average.ids >= ids && above == nullptr) above = &average;
   }
-  if (below == nullptr) return above == nullptr ? absl::ZeroDuration() : absl::Seconds(above->seconds);
+  if (below == nullptr)
+    return above == nullptr ? absl::ZeroDuration() : absl::Seconds(above->seconds);
   if (above == nullptr) return absl::Seconds(below->seconds * ids / below->ids);
   if (above->ids == below->ids) return absl::Seconds(below->seconds);
   const double share = (ids - below->ids) / (above->ids - below->ids);

@@ -19,7 +19,7 @@ class StepTimeEstimate {
   absl::Duration Predict(int64_t new_ids) const;
 
  private:
-  static constexpr int kClasses = 48;    // Up to 2^24 ids.
+  static constexpr int kClasses = 48;       // Up to 2^24 ids.
   static constexpr double kNewShare = 0.2;  // Weight of the newest step of a class.
   static int ClassOf(int64_t new_ids);
 

@@ -1,5 +1,6 @@
 // TorchEngine is the real engine: a llama or qwen2 model on this machine's CPU, int8 or fp32, with
-// paged KV. Linear layers come from the XNNPACK inside libtorch.
+// paged KV. Linear layers run on the XNNPACK inside libtorch, int8 ones on our own kernel where the
+// processor has AVX-512 VNNI.
 // Ownership: owns model, KV and compute threads. Threads: libs/inference/engine.h; the thread that
 // calls Step takes part in the computing and is lowered to compute_nice at its first step.
 // Units: bytes are exact; 0 in an option means its stated default.

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -32,12 +33,11 @@ absl::StatusOr<std::unique_ptr<KvMemory>> KvMemory::Create(const AttentionShape&
   void* const memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "cannot map ", bytes, " bytes for the KV cache: ", std::strerror(errno)));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot map ", bytes, " bytes for the KV cache: ", std::strerror(errno)));
   }
   madvise(memory, bytes, MADV_HUGEPAGE);  // Fewer page walks; refusal changes nothing.
-  return std::unique_ptr<KvMemory>(
-      new KvMemory(shape, blocks, static_cast<float*>(memory), bytes));
+  return std::unique_ptr<KvMemory>(new KvMemory(shape, blocks, static_cast<float*>(memory), bytes));
 }
 
 KvMemory::KvMemory(const AttentionShape& shape, int64_t blocks, float* memory, size_t bytes)

@@ -22,8 +22,8 @@ int64_t WidestInput(const ModelDescription& model) {
 }
 
 absl::StatusOr<std::unique_ptr<Decoder>> Decoder::Create(const ModelDescription& model,
-                                                         DecoderWeights weights,
-                                                         int64_t max_tokens, Ops* ops) {
+                                                         DecoderWeights weights, int64_t max_tokens,
+                                                         Ops* ops) {
   std::unique_ptr<Decoder> decoder(new Decoder(model, std::move(weights), ops));
   TR_RETURN_IF_ERROR(decoder->Allocate(max_tokens));
   return decoder;

@@ -27,8 +27,8 @@ int64_t WidestInput(const ModelDescription& model);
 class Decoder {
  public:
   static absl::StatusOr<std::unique_ptr<Decoder>> Create(const ModelDescription& model,
-                                                         DecoderWeights weights,
-                                                         int64_t max_tokens, Ops* ops);
+                                                         DecoderWeights weights, int64_t max_tokens,
+                                                         Ops* ops);
 
   // Extends the KV of every run by its tokens, whose ids are `ids` in row order, and keeps the last
   // hidden states of the last choices[i] tokens of run i. REQUIRES: layout.tokens is ids.size() and
@@ -57,8 +57,8 @@ class Decoder {
   std::vector<int64_t> kept_rows_;  // Tokens whose logits are wanted.
   StepLayout kept_layout_;          // The same tokens as runs.
   std::unique_ptr<FloatBuffer> cosines_, sines_;
-  std::unique_ptr<FloatBuffer> hidden_;     // The residual stream.
-  std::unique_ptr<FloatBuffer> normed_;     // Input of the next matrix.
+  std::unique_ptr<FloatBuffer> hidden_;  // The residual stream.
+  std::unique_ptr<FloatBuffer> normed_;  // Input of the next matrix.
   std::unique_ptr<FloatBuffer> qkv_;
   std::unique_ptr<FloatBuffer> attended_;
   std::unique_ptr<FloatBuffer> projected_;  // What a block adds to the residual stream.
