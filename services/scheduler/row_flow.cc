@@ -31,7 +31,10 @@ void RowFlow::OnRow(AttachedWorker* worker, const v1::RowReport& row) {
 void RowFlow::OnRefused(RequestMachine* request, Role role, DropReason reason,
                         const v1::RowReport& row) {
   ++state_->counters.dropped[Index(reason)];
-  if (reason == DropReason::kBase || reason == DropReason::kMalformed) Diverged(request, role);
+  // Word that a row parks may come after the row went on; it says nothing about the history.
+  const bool says_more = row.ids_size() > 0 || row.has_departure() || row.has_finish();
+  const bool diverged = reason == DropReason::kBase || reason == DropReason::kMalformed;
+  if (diverged && says_more) Diverged(request, role);
   // A side that gave up while the other one writes will be opened afresh when it is needed.
   if (reason == DropReason::kPen && row.has_finish() && request->pen().role != role) {
     CloseSide(state_, request, role, ReopenCause::kDiverged);

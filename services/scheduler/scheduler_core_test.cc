@@ -187,6 +187,19 @@ TEST(SchedulerCore, ReopensASideWhoseRowsDoNotFitTheHistory) {
   EXPECT_EQ(s.Heard().chunks_size(), 1);
 }
 
+TEST(SchedulerCore, TakesNoOffenceAtALateParkingReport) {
+  S s;
+  s.AttachAll();
+  s.Submit(7);
+  s.Send(S::kSmall, S::Row(1, 1, 3, {40}));
+  s.ForgetFrames();
+  v1::RowReport parked = S::Row(1, 1, 3, {});
+  parked.set_parked(true);
+  s.Send(S::kSmall, parked);
+  EXPECT_EQ(s.Dropped(DropReason::kBase), 1u);
+  EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0);
+}
+
 TEST(SchedulerCore, GivesUpOnAWorkerThatNeverFits) {
   CoreOptions options;
   options.max_reopens = 2;
