@@ -28,13 +28,14 @@ const char* InputField(const GenerationRequest& request) {
   return std::holds_alternative<std::vector<ChatTurn>>(request.input) ? "messages" : "prompt";
 }
 
-absl::Status ContextExceeded(const GenerationRequest& request, int64_t prompt, int64_t max_new,
-                             int64_t limit) {
+// `has` is "has", or "has at least" where the prompt was not counted to its end.
+absl::Status ContextExceeded(const GenerationRequest& request, const char* has, int64_t prompt,
+                             int64_t max_new, int64_t limit) {
   const char* field = InputField(request);
   absl::Status status =
       InvalidField(field,
                    absl::StrCat("the context of this model pair is ", limit, " tokens, but ", field,
-                                " has ", prompt, " and ", max_new,
+                                " ", has, " ", prompt, " and ", max_new,
                                 " more were asked for; shorten the prompt or lower "
                                 "max_tokens"),
                    "context_length_exceeded");
@@ -47,7 +48,7 @@ absl::Status ContextExceeded(const GenerationRequest& request, int64_t prompt, i
 absl::StatusOr<int32_t> FitLength(const GenerationRequest& request, int64_t prompt, int64_t limit) {
   const int64_t room = limit - prompt;
   const int64_t wanted = request.max_new_tokens.value_or(1);
-  if (wanted > room) return ContextExceeded(request, prompt, wanted, limit);
+  if (wanted > room) return ContextExceeded(request, "has", prompt, wanted, limit);
   if (request.max_new_tokens) return *request.max_new_tokens;
   const int64_t fallback =
       request.default_max_new_tokens > 0 ? request.default_max_new_tokens : room;
@@ -109,7 +110,8 @@ absl::StatusOr<std::vector<TokenId>> RequestIntake::Tokenize(const GenerationReq
   const auto beyond = TokensBeyond(*model_, text, limit);
   if (!beyond.ok()) return WithParam(beyond.status(), InputField(request));
   if (beyond->has_value()) {
-    return ContextExceeded(request, **beyond, request.max_new_tokens.value_or(1), limit);
+    return ContextExceeded(request, "has at least", **beyond, request.max_new_tokens.value_or(1),
+                           limit);
   }
   absl::StatusOr<std::vector<TokenId>> ids = model_->Encode(text, /*add_special=*/turns == nullptr);
   if (!ids.ok()) return WithParam(ids.status(), InputField(request));
