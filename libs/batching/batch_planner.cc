@@ -24,7 +24,10 @@ class Planner {
       }
     }
     ready_rows_ = static_cast<int64_t>(brief.size() + lengthy.size());
-    if (budget_.max_rows == 1 && LengthyIsFirst(brief, lengthy)) {
+    if (budget_.by_age) {
+      brief.insert(brief.end(), lengthy.begin(), lengthy.end());
+      PlanByAge(std::move(brief));
+    } else if (budget_.max_rows == 1 && LengthyIsFirst(brief, lengthy)) {
       PlanLengthy(std::move(lengthy));
       PlanBrief(std::move(brief), /*leave_room=*/false);
     } else {
@@ -93,6 +96,21 @@ class Planner {
     }
   }
 
+  void PlanByAge(std::vector<size_t> rows) {
+    std::sort(rows.begin(), rows.end(),
+              [this](size_t a, size_t b) { return sequences_[a].age < sequences_[b].age; });
+    for (const size_t index : rows) {
+      if (static_cast<int32_t>(plan_.rows.size()) >= budget_.max_rows || tokens_left_ <= 0) return;
+      const int64_t ids = ChunkWithin(index, tokens_left_);
+      const bool takes_from_older = !plan_.starved.empty() && NewBlocks(index, ids) > 0;
+      if (ids <= 0 || takes_from_older) {
+        plan_.starved.push_back(index);
+      } else {
+        Add(index, ids, ids == Remaining(index) ? sequences_[index].choices : 0);
+      }
+    }
+  }
+
   void PlanIdle(std::vector<size_t> rows) {
     plan_.idle = true;
     tokens_left_ = std::min(tokens_left_, budget_.idle_step_tokens);
@@ -111,10 +129,12 @@ class Planner {
   }
 
   // A row that starts from nothing starts only when all of it fits beside a block for every other
-  // ready row: otherwise it would read a part, be dropped for the others' sake, and read it again.
+  // ready row (by age: every row before it): otherwise it would read a part, be dropped for the
+  // others' sake, and read it again.
   bool MayStart(size_t index) const {
     if (sequences_[index].in_kv > 0) return true;
-    const int64_t beside = plan_.rows.empty() ? 0 : ready_rows_ - 1;
+    const auto planned = static_cast<int64_t>(plan_.rows.size());
+    const int64_t beside = budget_.by_age || planned == 0 ? planned : ready_rows_ - 1;
     return NewBlocks(index, sequences_[index].known) <= std::max<int64_t>(0, blocks_left_ - beside);
   }
 

@@ -3,8 +3,10 @@
 //      first; while longer ones wait they leave room for one chunk.
 //   2. Rows with more to read, in equal shares of the rest, as many as get a worthwhile chunk.
 //   3. Only when nothing is ready and `idle_step_tokens` > 0: rows without a turn catch up.
-// A row never gets part of its choices: its last chunk holds all of them.
-// Threads: pure. Units: tokens, unless a name says blocks.
+// When blocks are short (`by_age`) there is one line instead, oldest first, and nobody takes a
+// block while an older row lacks one: so the oldest always gets on, and then the next. A row never
+// gets part of its choices: its last chunk holds all of them. Threads: pure. Units: tokens, unless
+// a name says blocks.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +24,7 @@ struct RowSnapshot {
   int32_t choices = 0;  // To return at the end of the ids; 0: it has no turn.
   bool ready = false;   // Has a turn that may run.
   uint64_t last_step = 0;
+  uint64_t age = 0;  // Smaller: opened earlier. Only looked at by age.
 };
 
 struct StepBudget {
@@ -31,6 +34,7 @@ struct StepBudget {
   int32_t block_size = 1;
   int64_t free_blocks = 0;
   int64_t idle_reserve_blocks = 0;  // Left free by catching up.
+  bool by_age = false;
 };
 
 struct PlannedRow {

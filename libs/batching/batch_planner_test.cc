@@ -103,6 +103,17 @@ TEST(BatchPlannerTest, AnEmptyPlanNamesEveryReadyRowAsStarved) {
   }
 }
 
+TEST(BatchPlannerTest, ByAgeNobodyTakesABlockThatAnOlderRowLacks) {
+  RowSnapshot rows[] = {Ready(40, 0), Ready(13, 12), Ready(11, 10), Ready(9, 0)};
+  for (size_t i = 0; i < 4; ++i) rows[i].age = i;
+  StepBudget budget = Budget(100, /*rows=*/64, /*free_blocks=*/9);
+  budget.by_age = true;
+  const BatchPlan plan = PlanBatch(rows, budget);
+  // The oldest needs ten blocks. The second needs a new one, the third has room in its last one.
+  EXPECT_THAT(IdsByRow(plan, 4), ElementsAre(0, 0, 1, 0));
+  EXPECT_THAT(plan.starved, ElementsAre(0, 1, 3));
+}
+
 TEST(BatchPlannerTest, CatchesUpOnlyWhenNothingIsReady) {
   const RowSnapshot idle[] = {Idle(100, 0), Idle(30, 30)};
   const BatchPlan plan = PlanBatch(idle, Budget(512));

@@ -1,4 +1,5 @@
 // What a WorkerCore does when streams break, leases end, requests cannot be served and steps fail.
+#include <algorithm>
 #include <map>
 
 #include "libs/batching/worker_core.h"
@@ -131,6 +132,36 @@ TEST_F(WorkerCoreTest, AHistoryThatNeverFitsIsRefusedNotRetried) {
   const auto said = core_->TakePending(now_);
   ASSERT_TRUE(said.has_value());
   EXPECT_THAT(said->rows(0).finish().detail(), HasSubstr("needs 3 KV blocks"));
+}
+
+TEST_F(WorkerCoreTest, WhenBlocksAreShortEveryRequestGetsOnOldestFirst) {
+  // Few of the prompts fit at once: the oldest get on first, instead of dropping each other's KV in
+  // a circle.
+  constexpr int kRequests = 10, kNewIds = 6;
+  Start({.role = Role::kSmall, .device_key = "cpu", .max_step_tokens = 160}, /*total_blocks=*/60);
+  Attach();
+  for (int request = 1; request <= kRequests; ++request) {
+    Open(OpenOf(request, Spec(absl::StrCat("r", request), "never", kNewIds),
+                std::vector<TokenId>(34 + 20 * (request - 1), request)));
+  }
+  v1::CommandFrame lease = Commands();
+  lease.mutable_lease()->set_turn(1);
+  lease.mutable_lease()->set_max_ms(1000000);
+  core_->Apply(lease, now_);
+  std::vector<uint64_t> finished;
+  int steps = 0;
+  while (finished.size() < kRequests) {
+    ASSERT_LT(++steps, 500) << finished.size() << " of " << kRequests << " have finished";
+    const auto frame = Step();
+    ASSERT_TRUE(frame.has_value());
+    for (const v1::RowReport& row : frame->rows()) {
+      if (!row.has_finish()) continue;
+      finished.push_back(row.request());
+      Close(row.request());
+    }
+  }
+  EXPECT_TRUE(std::is_sorted(finished.begin(), finished.end()));
+  EXPECT_EQ(engine_->free_blocks(), 60);
 }
 
 TEST_F(WorkerCoreTest, ComputesOnASharedDeviceOnlyDuringItsTurn) {

@@ -30,13 +30,15 @@ std::vector<SequenceState*> WorkerCore::Snapshot(std::vector<RowSnapshot>* rows)
                      .in_kv = engine_->Length(id),
                      .choices = ready ? sequence->choices() : 0,
                      .ready = ready,
-                     .last_step = sequence->last_step});
+                     .last_step = sequence->last_step,
+                     .age = id.value});
   }
   return sequences;
 }
 
 BatchPlan WorkerCore::PlanWithinBlocks(std::vector<SequenceState*>* sequences) {
   const int64_t total = engine_->info().total_blocks;
+  bool blocks_are_short = false;
   while (true) {
     std::vector<RowSnapshot> rows;
     *sequences = Snapshot(&rows);
@@ -47,14 +49,16 @@ BatchPlan WorkerCore::PlanWithinBlocks(std::vector<SequenceState*>* sequences) {
         .block_size = engine_->info().block_size,
         .free_blocks = engine_->free_blocks(),
         .idle_reserve_blocks = total / kIdleReserveShare,
+        .by_age = blocks_are_short,
     };
     BatchPlan plan = PlanBatch(rows, budget);
     if (plan.starved.empty()) return plan;
+    if (!std::exchange(blocks_are_short, true)) continue;
     SequenceState* oldest = (*sequences)[plan.starved[0]];
     for (const size_t index : plan.starved) {
       if ((*sequences)[index]->id < oldest->id) oldest = (*sequences)[index];
     }
-    // Each round drops the KV of one sequence, so the loop ends.
+    // Each further round drops the KV of one sequence, so the loop ends.
     if (!Preempt(oldest)) return plan;
   }
 }

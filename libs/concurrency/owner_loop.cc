@@ -30,7 +30,7 @@ void OwnerLoop::Stop() {
 }
 
 void OwnerLoop::Run() {
-  absl::Duration wait = absl::InfiniteDuration();
+  absl::Duration wait = options_.idle();
   while (true) {
     const auto closures = mailbox_.PopAll(wait);
     for (const auto& closure : closures) closure();

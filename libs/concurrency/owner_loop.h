@@ -22,8 +22,9 @@ class OwnerLoop {
   struct Options {
     std::string name = "loop";     // Thread name, at most 15 characters.
     size_t mailbox_limit = 65536;  // Closures waiting at once.
-    // Runs on the loop thread after each batch of closures and after each wait. Returns how long
-    // the loop may sleep before calling it again (zero: at once; infinite: until the next post).
+    // Runs on the loop thread at its start, after each batch of closures and after each wait.
+    // Returns how long the loop may sleep before calling it again (zero: at once; infinite: until
+    // the next post).
     std::function<absl::Duration()> idle = [] { return absl::InfiniteDuration(); };
   };
 

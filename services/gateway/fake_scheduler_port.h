@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "libs/tokens/token_types.h"
 #include "services/gateway/scheduler_port.h"
 
 namespace tokenrouter {

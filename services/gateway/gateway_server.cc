@@ -85,7 +85,6 @@ void GatewayServer::WatchReadiness() {
                          }});
   readiness_->Start();
   // The loop sleeps until its first post.
-  (void)readiness_->Post([] {});
 }
 
 void GatewayServer::Drain() {

@@ -40,7 +40,6 @@ std::unique_ptr<SchedulerLink> SchedulerLink::Start(std::string target, LinkOpti
   }
   link->loop_.Start();
   // The loop sleeps until its first post: this one makes it dial.
-  (void)link->loop_.Post([] {});
   return link;
 }
 

@@ -1,9 +1,10 @@
 // Real weights, where this machine has them (label `model`; skipped otherwise).
+#include "tests/support/real_model.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
 #include "libs/status/status_matchers.h"
@@ -16,11 +17,6 @@ namespace tokenrouter {
 namespace {
 
 constexpr double kFp32Tolerance = 1e-4;
-
-std::string ModelPath(const std::string& file) {
-  const char* const home = std::getenv("HOME");
-  return std::string(home == nullptr ? "" : home) + "/.cache/tokenrouter/models/" + file;
-}
 
 TorchEngineOptions Options(const std::string& path, WeightFormat format) {
   TorchEngineOptions options;
@@ -44,7 +40,7 @@ std::vector<TokenId> Pieces(std::span<const std::string_view> vocabulary,
 }
 
 TEST(RealModelTest, SmolLmComputesTheLogitsOfAnIndependentDecoder) {
-  const std::string path = ModelPath("smollm2-135m-instruct-q4_1.gguf");
+  const std::string path = RealModelPath(kSmolLmFile);
   if (access(path.c_str(), R_OK) != 0) GTEST_SKIP() << "no " << path;
   const boost::json::object golden = ReadGolden("smollm2_135m");
   const auto engine = MakeEngine(Options(path, WeightFormat::kFp32));
@@ -53,7 +49,7 @@ TEST(RealModelTest, SmolLmComputesTheLogitsOfAnIndependentDecoder) {
 }
 
 TEST(RealModelTest, QwenCompletesAFunctionSensibly) {
-  const std::string path = ModelPath("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
+  const std::string path = RealModelPath(kSmallModelFile);
   if (access(path.c_str(), R_OK) != 0) GTEST_SKIP() << "no " << path;
   TR_ASSERT_OK_AND_ASSIGN(const auto file, GgufFile::Open(path));
   TR_ASSERT_OK_AND_ASSIGN(const auto vocabulary, file->GetStrings("tokenizer.ggml.tokens"));
@@ -68,7 +64,7 @@ TEST(RealModelTest, QwenCompletesAFunctionSensibly) {
 }
 
 TEST(RealModelTest, QwenGivesTheSameBitsInEveryBatch) {
-  const std::string path = ModelPath("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf");
+  const std::string path = RealModelPath(kSmallModelFile);
   if (access(path.c_str(), R_OK) != 0) GTEST_SKIP() << "no " << path;
   const auto engine = MakeEngine(Options(path, WeightFormat::kInt8));
   EngineDriver driver(engine.get());

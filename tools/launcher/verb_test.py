@@ -1,5 +1,6 @@
 """test: install, build and test everything in stages; the first that fails ends the run."""
 
+import os
 import re
 import subprocess
 
@@ -99,6 +100,7 @@ def _ctest(places: Places, preset: str, flags: list[str], closing: dict[str, str
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        env=dict(os.environ, TOKENROUTER_MODELS=str(places.models)),
     )
     with process:
         for line in process.stdout:
