@@ -8,6 +8,17 @@
 #include "libs/telemetry/log.h"
 
 namespace tokenrouter {
+namespace {
+
+void LogOpened(const v1::Open& open) {
+  Log(LogLevel::kDebug, "request_opened",
+      {{"request_id", open.spec().request_id()},
+       {"epoch", open.epoch()},
+       {"ids", open.ids_size()},
+       {"has_turn", open.has_turn()}});
+}
+
+}  // namespace
 
 void StepLoop::Run() {
   bool worked = false;
@@ -40,6 +51,7 @@ absl::Duration StepLoop::IdleTime() const {
 void StepLoop::TakeInbox(absl::Duration timeout) {
   const AttachInbox::Content content = parts_.inbox->Take(timeout);
   for (const v1::CommandFrame& frame : content.frames) {
+    for (const v1::Open& open : frame.opens()) LogOpened(open);
     parts_.core->Apply(frame, parts_.clock->Now());
   }
   const bool attached = parts_.core->attached();

@@ -109,12 +109,12 @@ class SchedulerServer::Impl : public Output {
   static absl::Time Now() { return RealClock::Get().Now(); }
 
   static void LogEnd(const RequestMachine& request, absl::Time now) {
-    Log(LogLevel::kDebug, "request_ended",
-        {{"request_id", request.spec().request_id()},
-         {"phase", kPhaseNames[Index(request.phase())]},
-         {"small_tokens", request.history().written_by(Author::kSmall)},
-         {"large_tokens", request.history().written_by(Author::kLarge)},
-         {"seconds", absl::ToDoubleSeconds(now - request.origin().submitted_at)}});
+    LogInfo("request_ended",
+            {{"request_id", request.spec().request_id()},
+             {"phase", kPhaseNames[Index(request.phase())]},
+             {"small_tokens", request.history().written_by(Author::kSmall)},
+             {"large_tokens", request.history().written_by(Author::kLarge)},
+             {"seconds", absl::ToDoubleSeconds(now - request.origin().submitted_at)}});
   }
 
   template <typename Action>
