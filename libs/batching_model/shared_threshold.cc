@@ -3,13 +3,13 @@
 #include <cmath>
 #include <utility>
 
+#include "libs/batching_model/binomial.h"
 #include "libs/status/check.h"
 
 namespace tokenrouter {
 namespace {
 
-constexpr int kFluidPatience = 40;       // Small steps tried beyond the best one.
-constexpr double kBinomialTail = 1e-15;  // Mass at which a row of the binomial distribution is cut.
+constexpr int kFluidPatience = 40;  // Small steps tried beyond the best one.
 
 // Time of a step of a fractional batch, by linear interpolation.
 double TimeOf(StepTimes times, double rows) {
@@ -17,28 +17,6 @@ double TimeOf(StepTimes times, double rows) {
   const auto low = static_cast<size_t>(clamped);
   const size_t high = std::min(low + 1, times.size() - 1);
   return times[low] + (clamped - static_cast<double>(low)) * (times[high] - times[low]);
-}
-
-// Bin(n, p) as probabilities of 0..n, computed outward from the mode so that nothing underflows.
-std::vector<double> Binomial(int n, double p) {
-  std::vector<double> mass(static_cast<size_t>(n) + 1, 0.0);
-  if (p >= 1.0) {
-    mass[n] = 1.0;
-    return mass;
-  }
-  const int mode = std::min(n, static_cast<int>((n + 1) * p));
-  mass[mode] = 1.0;
-  double sum = 1.0;
-  for (int j = mode; j < n && mass[j] > kBinomialTail; ++j) {
-    mass[j + 1] = mass[j] * (n - j) * p / ((j + 1) * (1 - p));
-    sum += mass[j + 1];
-  }
-  for (int j = mode; j > 0 && mass[j] > kBinomialTail; --j) {
-    mass[j - 1] = mass[j] * j * (1 - p) / ((n - j + 1) * p);
-    sum += mass[j - 1];
-  }
-  for (double& value : mass) value /= sum;
-  return mass;
 }
 
 // q = 1: every large step empties the large queue, so cycles regenerate there; one forward pass
@@ -56,7 +34,7 @@ double RateOfFullReturn(const SharedDeviceModel& model, int m) {
       continue;
     }
     const int ready = n - queued;
-    const std::vector<double> leave = Binomial(ready, model.r);
+    const std::vector<double> leave = BinomialMass(ready, model.r);
     const double steps = visits[queued] / (1.0 - leave[0]);  // Until at least one leaves.
     rows += steps * ready;
     time += steps * model.small[ready];
@@ -99,7 +77,7 @@ double RateOfPartialReturn(const SharedDeviceModel& model, int m) {
   for (int queued = 0; queued <= n; ++queued) {
     const bool large = (queued >= m || queued == n) && queued > 0;
     const int rows = large ? queued : n - queued;
-    const std::vector<double> moved = Binomial(rows, large ? model.q : model.r);
+    const std::vector<double> moved = BinomialMass(rows, large ? model.q : model.r);
     for (int j = 0; j <= rows; ++j) a[queued][large ? queued - j : queued + j] -= moved[j];
     a[queued][queued] += 1.0;
     a[queued][0] = large ? model.large[rows] : model.small[rows];
