@@ -4,13 +4,25 @@
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "libs/status/status_macros.h"
 
 namespace tokenrouter {
 namespace {
+
+constexpr absl::string_view kSections[] = {"gateway", "scheduler", "small_worker", "large_worker"};
+constexpr absl::string_view kCommonKeys[] = {"log_level", "pair", "scheduler"};
+
+template <size_t N>
+bool Contains(const absl::string_view (&names)[N], absl::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
 
 // Levenshtein distance, to name the flag that was probably meant.
 int EditDistance(const std::string& a, const std::string& b) {
@@ -50,6 +62,7 @@ struct Settings::Impl {
   }
 
   absl::Status ApplyFile();
+  absl::Status ApplyItem(const CLI::ConfigItem& item);
 
   const std::string program;
   CLI::App app;
@@ -104,32 +117,52 @@ void Settings::AddChoice(const std::string& name, std::string* value,
                   name);
 }
 
-// Values from the file reach only options that neither a flag nor the environment set.
+// Values from the file reach only options that neither a flag nor the environment set; the section
+// of this process is stronger than the common keys.
 absl::Status Settings::Impl::ApplyFile() {
   std::ifstream file(config_path);
-  if (!file)
+  if (!file) {
     return absl::InvalidArgumentError(
         absl::StrCat("config file ", config_path, ": cannot be read"));
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(file)) {
-    if (item.name == "++" || item.name == "--")
-      continue;  // CLI11's marks of a section's begin and end.
-    const bool ours =
-        item.parents.empty() || (item.parents.size() == 1 && item.parents[0] == program);
-    if (!ours) continue;
-    const std::string where = absl::StrCat("config file ", config_path, ", key ", item.name);
-    CLI::Option* option = app.get_option_no_throw("--" + item.name);
-    if (option == nullptr) {
-      if (item.parents.empty()) continue;  // A common key that this process does not have.
-      return absl::InvalidArgumentError(absl::StrCat(where, ": unknown in [", program,
-                                                     "]; did you mean ", Nearest(item.name), "?"));
+  }
+  std::vector<CLI::ConfigItem> own, common;
+  for (CLI::ConfigItem& item : CLI::ConfigTOML().from_config(file)) {
+    if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of a section's ends.
+    if (item.parents.empty()) {
+      common.push_back(std::move(item));
+    } else if (!Contains(kSections, item.parents[0])) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("config file ", config_path, ": section [", item.parents[0],
+                       "] is no process; allowed: ", absl::StrJoin(kSections, ", ")));
+    } else if (item.parents[0] == program) {
+      own.push_back(std::move(item));
     }
-    if (option->count() > 0) continue;
-    try {
-      option->add_result(item.inputs);
-      option->run_callback();
-    } catch (const CLI::Error& error) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": ", error.what()));
-    }
+  }
+  for (const CLI::ConfigItem& item : own) TR_RETURN_IF_ERROR(ApplyItem(item));
+  for (const CLI::ConfigItem& item : common) TR_RETURN_IF_ERROR(ApplyItem(item));
+  return absl::OkStatus();
+}
+
+absl::Status Settings::Impl::ApplyItem(const CLI::ConfigItem& item) {
+  const std::string where = absl::StrCat("config file ", config_path, ", key ", item.name);
+  const bool is_common = item.parents.empty();
+  if (is_common && !Contains(kCommonKeys, item.name)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where, ": belongs into the section of a process; before the first section only ",
+        absl::StrJoin(kCommonKeys, ", ")));
+  }
+  CLI::Option* option = app.get_option_no_throw("--" + item.name);
+  if (option == nullptr) {
+    if (is_common) return absl::OkStatus();  // This process has no use for it.
+    return absl::InvalidArgumentError(absl::StrCat(where, ": unknown in [", program,
+                                                   "]; did you mean ", Nearest(item.name), "?"));
+  }
+  if (option->count() > 0) return absl::OkStatus();
+  try {
+    option->add_result(item.inputs);
+    option->run_callback();
+  } catch (const CLI::Error& error) {
+    return absl::InvalidArgumentError(absl::StrCat(where, ": ", error.what()));
   }
   return absl::OkStatus();
 }

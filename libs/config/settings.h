@@ -2,7 +2,8 @@
 // order of strength:
 //   --threads=4   TOKENROUTER_THREADS=4   [small_worker] threads = 4   (INI/TOML file named by
 //   --config)
-// Keys before the first section of the file apply to every process that knows them. Parsing is
+// Before the first section stand only the keys that several processes share: log_level, pair,
+// scheduler; a section is stronger than they. Parsing is
 // CLI11's. Ownership: the registered pointers must outlive Parse. Threads: not thread-safe; used
 // once at start. Errors: INVALID_ARGUMENT naming where (flag, environment variable, or file and
 // key), the value and what is allowed.

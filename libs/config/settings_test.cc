@@ -41,7 +41,7 @@ class SettingsTest : public ::testing::Test {
 
 TEST_F(SettingsTest, FlagsBeatEnvironmentBeatsFileBeatsDefault) {
   const std::string path = File(
-      "scheduler = \"common:1\"\nunknown_common = 3\n[small_worker]\nthreads = 8\nshare = 0.25\n"
+      "scheduler = \"common:1\"\nlog_level = \"info\"\n[small_worker]\nthreads = 8\nshare = 0.25\n"
       "idle = false\n[gateway]\nhttp = \"x\"\n");
   const std::string flag = "--config=" + path;
   setenv("TOKENROUTER_SHARE", "0.75", 1);
@@ -81,6 +81,24 @@ TEST_F(SettingsTest, NamesFileAndKey) {
                        AllOf(HasSubstr("key threads"), HasSubstr("999"), HasSubstr("256"))));
   EXPECT_THAT(Parse({"--config=/nonexistent.toml"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/nonexistent.toml")));
+}
+
+TEST_F(SettingsTest, TheSectionBeatsTheCommonKeys) {
+  const std::string flag =
+      "--config=" + File("scheduler = \"common:1\"\n[small_worker]\nscheduler = \"own:2\"\n");
+  EXPECT_THAT(Parse({flag.c_str()}), IsOk());
+  EXPECT_EQ(options_.scheduler, "own:2");
+}
+
+TEST_F(SettingsTest, RefusesMisspeltCommonKeysAndSections) {
+  const std::string key = "--config=" + File("threads = 3\n");
+  EXPECT_THAT(Parse({key.c_str()}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("key threads"), HasSubstr("log_level"))));
+  const std::string section = "--config=" + File("[smal_worker]\nthreads = 3\n");
+  EXPECT_THAT(Parse({section.c_str()}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("[smal_worker]"), HasSubstr("small_worker"))));
 }
 
 TEST_F(SettingsTest, HelpIsNotAnError) {
