@@ -2,7 +2,7 @@
 file says else.
 
 The order of strength is that of the processes themselves (libs/config): environment
-TOKENROUTER_NAME, then the file's [process] section, then its keys before the first section.
+TOKENROUTER_NAME, then the file's [process] section, then the common keys before the first section.
 Resolved values are passed as flags; every other key of the file reaches the processes by --config.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from failure import UsageError
 from process_names import PROCESSES
 
+COMMON_KEYS = ("log_level", "pair", "scheduler")  # as libs/config/settings.cc
 
 class LaunchSettings:
     def __init__(self, file: dict, environment: dict[str, str]):
@@ -23,7 +24,9 @@ class LaunchSettings:
         if from_environment is not None:
             return from_environment
         section = self._file.get(process, {})
-        return str(section.get(name, self._file.get(name, default)))
+        if name in COMMON_KEYS:
+            default = self._file.get(name, default)
+        return str(section.get(name, default))
 
 
 def read_config(path: str | None) -> dict:

@@ -81,13 +81,16 @@ class ProcessPlanTest(unittest.TestCase):
 
     def test_the_environment_beats_the_file_and_the_file_beats_defaults(self):
         file = {
-            "threads": 3,
+            "pair": "common",
+            "small_worker": {"threads": 3, "pair": "own"},
             "large_worker": {"threads": 4},
             "scheduler": {"listen": "0.0.0.0:7000"},
         }
         made = plan(file=file, config="/c.toml")
         self.assertEqual(flags(made, "small_worker")["threads"], "3")
         self.assertEqual(flags(made, "large_worker")["threads"], "4")
+        self.assertEqual(flags(made, "small_worker")["pair"], "own")
+        self.assertEqual(flags(made, "large_worker")["pair"], "common")
         self.assertEqual(flags(made, "scheduler")["config"], "/c.toml")
         self.assertEqual(made.port("scheduler listen"), 7000)
         made = plan(file=file, environment={"TOKENROUTER_THREADS": "8"})
