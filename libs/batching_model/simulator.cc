@@ -67,13 +67,15 @@ class Simulation {
         random_(setup.seed),
         unseen_(setup.requests, 1),
         last_commit_(setup.requests, 0.0) {
-    for (int i = 0; i < setup.requests; ++i) side_[kS].ready.push_back(i);
+    const int inside = setup.desynchronised ? setup.requests / 2 : 0;
+    for (int i = inside; i < setup.requests; ++i) side_[kS].ready.push_back(i);
+    if (inside > 0) StartInside(inside);
   }
 
   SimulationResult Run() {
     double measured_from = 0;
-    while (now_ < setup_.duration_ms) {
-      if (measured_from == 0 && now_ > kWarmUp * setup_.duration_ms) {
+    for (double progress = 0; progress < 1; progress = Progress()) {
+      if (measured_from == 0 && progress > kWarmUp) {
         measured_from = now_;
         ResetCounts();
       }
@@ -84,6 +86,27 @@ class Simulation {
   }
 
  private:
+  // Share of the run that is over, by whichever of its limits comes first.
+  double Progress() const {
+    double progress = now_ / setup_.duration_ms;
+    if (setup_.max_steps > 0) progress = std::max(progress, Share(steps_, setup_.max_steps));
+    if (setup_.max_rows > 0) progress = std::max(progress, Share(rows_, setup_.max_rows));
+    return progress;
+  }
+  static double Share(int64_t done, int64_t limit) {
+    return static_cast<double>(done) / static_cast<double>(limit);
+  }
+
+  // The first `rows` requests are inside a large step at a random phase.
+  void StartInside(int rows) {
+    const double ids = std::round(rows / setup_.r);
+    Device& large = side_[kL];
+    for (int i = 0; i < rows; ++i) large.running.push_back(i);
+    large.predicted = Cost(kL, rows, ids);
+    large.end = random_.Uniform() * large.predicted;
+    large.start = large.end - large.predicted;
+  }
+
   int Ready(Side side) const { return static_cast<int>(side_[side].ready.size()); }
   int64_t ReadyIds(Side side) const {
     if (side == kS) return Ready(kS);
@@ -114,6 +137,8 @@ class Simulation {
     device.start = now_;
     device.end = now_ + duration;
     device.deadline = kNever;
+    ++steps_;
+    rows_ += rows;
     device.steps += 1;
     device.rows += rows;
     device.ids += static_cast<double>(ids);
@@ -328,6 +353,7 @@ class Simulation {
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
   std::vector<int64_t> unseen_;  // Committed ids that the large model has not read, by request.
   std::vector<double> last_commit_;
+  int64_t steps_ = 0, rows_ = 0;  // Since the start of the run.
   int64_t committed_ = 0;
   std::vector<float> gaps_;
 };
@@ -339,8 +365,7 @@ absl::Status InRange(const char* field, bool inside, double value, const char* a
 
 }  // namespace
 
-absl::StatusOr<SimulationResult> Simulate(const SimulationSetup& setup,
-                                          const BatchingPolicy& policy) {
+absl::Status CheckSetup(const SimulationSetup& setup) {
   TR_RETURN_IF_ERROR(InRange("requests", setup.requests >= 1 && setup.requests <= 1 << 16,
                              setup.requests, "1 to 65536"));
   TR_RETURN_IF_ERROR(InRange("r", setup.r > 0 && setup.r < 1, setup.r, "(0, 1)"));
@@ -349,7 +374,12 @@ absl::StatusOr<SimulationResult> Simulate(const SimulationSetup& setup,
       InRange("noise_cv", setup.noise_cv >= 0 && setup.noise_cv <= 1, setup.noise_cv, "[0, 1]"));
   TR_RETURN_IF_ERROR(
       InRange("hop_ms", setup.hop_ms >= 0 && setup.hop_ms <= 1000, setup.hop_ms, "[0, 1000]"));
-  TR_RETURN_IF_ERROR(InRange("duration_ms", setup.duration_ms > 0, setup.duration_ms, "> 0"));
+  return InRange("duration_ms", setup.duration_ms > 0, setup.duration_ms, "> 0");
+}
+
+absl::StatusOr<SimulationResult> Simulate(const SimulationSetup& setup,
+                                          const BatchingPolicy& policy) {
+  TR_RETURN_IF_ERROR(CheckSetup(setup));
   const bool idle_waits = !setup.shared_device && policy.kind == BatchingPolicy::Kind::kStatic;
   TR_RETURN_IF_ERROR(InRange(
       "m_small + m_large", !idle_waits || policy.m_small + policy.m_large <= setup.requests + 1,

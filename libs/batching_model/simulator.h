@@ -42,6 +42,11 @@ struct SimulationSetup {
   double noise_cv = 0;  // Relative spread of step times (log-normal, mean kept).
   double hop_ms = 0;    // From the end of a step on one side until the row is ready on the other.
   double duration_ms = 100000;
+  int64_t max_steps = 0;  // The run also ends after so many steps of both sides together; 0: never.
+  int64_t max_rows = 0;   // Likewise in rows of steps.
+  // Start with half of the requests inside a large step at a random phase instead of everything
+  // ready on the small side: a deterministic run can otherwise stay locked in its starting phase.
+  bool desynchronised = false;
   uint64_t seed = 1;
 };
 
@@ -57,7 +62,9 @@ struct SimulationResult {
   double gap_p99_ms = 0;
 };
 
-// INVALID_ARGUMENT naming the field that is out of range.
+// INVALID_ARGUMENT naming the field that is out of range; Simulate checks the same.
+absl::Status CheckSetup(const SimulationSetup& setup);
+
 absl::StatusOr<SimulationResult> Simulate(const SimulationSetup& setup,
                                           const BatchingPolicy& policy);
 

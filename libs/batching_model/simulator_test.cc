@@ -41,7 +41,7 @@ std::vector<Vector> Vectors() {
 double Rows(const Vector& v, BatchingPolicy policy) {
   SimulationSetup setup{
       .small = v.small, .large = v.large, .requests = v.requests, .r = v.r, .q = v.q};
-  setup.duration_ms = 4e6;
+  setup.duration_ms = 2e6;
   const auto result = Simulate(setup, policy);
   EXPECT_THAT(result, IsOk());
   return result.ok() ? result->rows_per_s : 0;

@@ -1,0 +1,101 @@
+#include "libs/batching_model/tuner.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "libs/status/status_matchers.h"
+
+namespace tokenrouter {
+namespace {
+
+StepCost Affine(double fixed, double row, double id = 0) {
+  return [=](int rows, int64_t ids) { return fixed + row * rows + id * static_cast<double>(ids); };
+}
+
+struct Set {
+  const char* name;
+  StepCost small, large;
+};
+
+std::vector<Set> Sets() {
+  return {{"h200", Affine(3, .01), Affine(15, .02, .128)},
+          {"8b", Affine(2.5, .004), Affine(5, .01, .032)},
+          {"cpu", Affine(22, 7.2), Affine(45, 1, 19)},
+          {"resonant", Affine(6, 0), Affine(24, 0)},
+          {"roofline", [](int rows, int64_t) { return std::max(6.0, 6.0 * rows / 64); },
+           [](int, int64_t ids) { return std::max(24.0, .075 * static_cast<double>(ids)); }}};
+}
+
+// A longer run of its own seed, with steps that vary by 3 %.
+double Score(SimulationSetup setup, const BatchingPolicy& policy) {
+  setup.noise_cv = .03;
+  setup.duration_ms = 1e12;
+  setup.max_steps = 80000;
+  setup.max_rows = 1500000;
+  setup.desynchronised = true;
+  setup.seed = 77;
+  return Simulate(setup, policy)->committed_per_s;
+}
+
+TEST(TunerTest, NeverLosesToGreedy) {
+  for (const Set& set : Sets()) {
+    for (const int requests : {1, 4, 16, 64}) {
+      for (const bool shared : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << set.name << " " << requests << " " << shared);
+        SimulationSetup setup{.small = set.small,
+                              .large = set.large,
+                              .shared_device = shared,
+                              .requests = requests,
+                              .r = .1};
+        TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy tuned, Tune(setup));
+        EXPECT_GT(Score(setup, tuned.policy) / Score(setup, {}), 0.997);
+        EXPECT_GE(tuned.predicted.committed_per_s, tuned.greedy_committed_per_s);
+      }
+    }
+  }
+}
+
+TEST(TunerTest, FindsTheGainOfASharedDevice) {
+  const SimulationSetup setup{.small = Affine(3, .01),
+                              .large = Affine(15, .02, .128),
+                              .shared_device = true,
+                              .requests = 16,
+                              .r = .1};
+  TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy tuned, Tune(setup));
+  EXPECT_EQ(tuned.policy.kind, BatchingPolicy::Kind::kModel);
+  EXPECT_NEAR(Score(setup, tuned.policy) / AloneRate(setup.large, 16), 1.95, 0.06);
+}
+
+TEST(TunerTest, FindsTheGainOfTwoDevices) {
+  const SimulationSetup setup{
+      .small = Affine(6, .02), .large = Affine(24, .1), .requests = 8, .r = .4, .noise_cv = .05};
+  TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy tuned, Tune(setup));
+  EXPECT_GT(Score(setup, tuned.policy) / Score(setup, {}), 1.05);
+}
+
+TEST(TunerTest, RepeatsItselfAndBoundsWhatItSimulates) {
+  const SimulationSetup setup{
+      .small = Affine(3, .01), .large = Affine(15, .02, .128), .requests = 512, .r = .05};
+  TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy first, Tune(setup));
+  TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy second, Tune(setup));
+  EXPECT_EQ(first.predicted.committed_per_s, second.predicted.committed_per_s);
+  // Every cost is asked for at each decision: their number is the work done.
+  int64_t asked = 0;
+  SimulationSetup counted = setup;
+  counted.large = [&](int rows, int64_t ids) {
+    ++asked;
+    return setup.large(rows, ids);
+  };
+  TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy third, Tune(counted));
+  EXPECT_EQ(third.policy.beta, first.policy.beta);
+  EXPECT_LT(asked, 1000000);
+}
+
+TEST(TunerTest, RefusesWhatCannotBeSimulated) {
+  const SimulationSetup setup{.small = Affine(3, 0), .large = Affine(15, 0), .requests = 4, .r = 1};
+  EXPECT_THAT(Tune(setup),
+              StatusIs(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr("r is 1")));
+}
+
+}  // namespace
+}  // namespace tokenrouter
