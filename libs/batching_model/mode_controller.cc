@@ -1,0 +1,48 @@
+#include "libs/batching_model/mode_controller.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libs/status/status_macros.h"
+
+namespace tokenrouter {
+
+double ModePrediction::Gain() const {
+  const double low = std::min(routed_per_s, large_alone_per_s);
+  return low > 0 ? std::max(routed_per_s, large_alone_per_s) / low : 1.0;
+}
+
+absl::StatusOr<ModePrediction> PredictModes(const SimulationSetup& setup,
+                                            const TunerOptions& options) {
+  TR_ASSIGN_OR_RETURN(const TunedPolicy tuned, Tune(setup, options));
+  ModePrediction prediction{.policy = tuned.policy,
+                            .routed_per_s = tuned.predicted.committed_per_s,
+                            .large_alone_per_s = AloneRate(setup.large, setup.requests)};
+  // In a closed loop every request writes at the same mean rate.
+  prediction.routed_ms_per_token = 1000.0 * setup.requests / prediction.routed_per_s;
+  prediction.large_alone_ms_per_token = 1000.0 * setup.requests / prediction.large_alone_per_s;
+  return prediction;
+}
+
+ModeState NextMode(const ModeState& state, const ModePrediction& prediction, absl::Time now,
+                   const ModeOptions& options) {
+  if (!state.decided) return {.mode = prediction.Better(), .decided = true};
+  ModeState next = state;
+  if (prediction.Better() == state.mode || prediction.Gain() <= 1.0 + options.least_gain) {
+    next.other_better_since = absl::InfiniteFuture();
+    return next;
+  }
+  next.other_better_since = std::min(state.other_better_since, now);
+  if (now - next.other_better_since < options.hold) return next;
+  return {.mode = prediction.Better(), .decided = true};
+}
+
+double RoutingSavesMs(const ModePrediction& prediction, const PromptCost& prompt) {
+  // Device time per token, not latency: a prefill holds up everyone on its device.
+  const double per_token = 1000.0 / prediction.large_alone_per_s - 1000.0 / prediction.routed_per_s;
+  const double never_routed = std::pow(1.0 - prompt.r, prompt.expected_tokens);
+  return prompt.expected_tokens * per_token + never_routed * prompt.large_prefill_ms -
+         prompt.small_prefill_ms;
+}
+
+}  // namespace tokenrouter

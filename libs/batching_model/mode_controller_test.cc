@@ -1,0 +1,141 @@
+#include "libs/batching_model/mode_controller.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libs/status/status_matchers.h"
+
+namespace tokenrouter {
+namespace {
+
+StepCost Affine(double fixed, double row, double id = 0) {
+  return [=](int rows, int64_t ids) { return fixed + row * rows + id * static_cast<double>(ids); };
+}
+
+// The table "what routing is worth" of the batching model at r = .1 and 3 % noise: multiples of the
+// large model alone at the same number of requests, by requests, with the best policy.
+struct Worth {
+  const char* name;
+  StepCost small, large;
+  bool shared;
+  std::vector<std::pair<int, double>> multiples;
+};
+
+std::vector<Worth> WorthTable() {
+  const StepCost h200_small = Affine(3, .01), h200_large = Affine(15, .02, .128);
+  const StepCost b8_small = Affine(2.5, .004), b8_large = Affine(5, .01, .032);
+  return {
+      {"h200_two",
+       h200_small,
+       h200_large,
+       false,
+       {{1, 3.25}, {4, 2.82 * 1.01}, {16, 2.61 * 1.012}, {64, 2.09 * 1.001}, {256, 1.46 * 1.002}}},
+      {"h200_shared",
+       h200_small,
+       h200_large,
+       true,
+       {{1, 3.25}, {4, 2.30}, {16, 1.95}, {64, 1.55}, {256, 1.24}}},
+      {"8b_two",
+       b8_small,
+       b8_large,
+       false,
+       {{1, 1.66}, {4, 1.57 * 1.029}, {16, 1.59 * 1.019}, {64, 1.79 * 1.009}, {256, 1.64 * 1.002}}},
+      {"8b_shared",
+       b8_small,
+       b8_large,
+       true,
+       {{1, 1.66}, {4, 1.30}, {16, 1.19}, {64, 1.16}, {256, 1.15}}},
+      {"cpu_shared",
+       Affine(22, 7.2),
+       Affine(45, 1, 19),
+       true,
+       {{1, 1.23}, {4, .90}, {16, .80}, {64, .79}}},
+      {"vnni_shared",
+       Affine(20, 2.5),
+       Affine(45, .5, 6),
+       true,
+       {{1, 1.56}, {4, 1.08}, {16, .87}, {64, .80}}},
+  };
+}
+
+class WhatRoutingIsWorthTest : public ::testing::TestWithParam<Worth> {};
+
+TEST_P(WhatRoutingIsWorthTest, IsPredictedWithinThreePercent) {
+  const Worth& row = GetParam();
+  for (const auto& [requests, multiple] : row.multiples) {
+    SCOPED_TRACE(requests);
+    const SimulationSetup setup{.small = row.small,
+                                .large = row.large,
+                                .shared_device = row.shared,
+                                .requests = requests,
+                                .r = .1,
+                                .noise_cv = .03};
+    TR_ASSERT_OK_AND_ASSIGN(const ModePrediction prediction, PredictModes(setup));
+    EXPECT_NEAR(prediction.routed_per_s / prediction.large_alone_per_s / multiple, 1, 0.03);
+    EXPECT_EQ(prediction.Better(), multiple >= 1 ? ServiceMode::kRouted : ServiceMode::kLargeAlone);
+    EXPECT_NEAR(prediction.large_alone_ms_per_token, row.large(requests, requests), 1e-9);
+    EXPECT_NEAR(prediction.large_alone_ms_per_token / prediction.routed_ms_per_token, multiple,
+                0.03 * multiple);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, WhatRoutingIsWorthTest, ::testing::ValuesIn(WorthTable()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+ModePrediction Rates(double routed, double alone) {
+  return {.routed_per_s = routed, .large_alone_per_s = alone};
+}
+
+TEST(ModeControllerTest, TheFirstPredictionDecidesAtOnce) {
+  EXPECT_EQ(NextMode({}, Rates(100, 101), absl::UnixEpoch()).mode, ServiceMode::kLargeAlone);
+  EXPECT_EQ(NextMode({}, Rates(101, 100), absl::UnixEpoch()).mode, ServiceMode::kRouted);
+}
+
+TEST(ModeControllerTest, SwitchesOnlyForAGainThatLasts) {
+  const struct {
+    double seconds, routed, alone;
+    ServiceMode expected;
+  } steps[] = {
+      {0, 120, 100, ServiceMode::kRouted},       // Decided.
+      {1, 100, 102, ServiceMode::kRouted},       // Better by too little.
+      {9, 100, 102, ServiceMode::kRouted},       // However long.
+      {10, 100, 110, ServiceMode::kRouted},      // Enough, not yet for long.
+      {11.9, 100, 110, ServiceMode::kRouted},    //
+      {12, 100, 102, ServiceMode::kRouted},      // The gain broke off,
+      {13, 100, 110, ServiceMode::kRouted},      // so it starts anew.
+      {14.9, 100, 110, ServiceMode::kRouted},    //
+      {15, 100, 110, ServiceMode::kLargeAlone},  // Held for two seconds.
+      {15.1, 120, 100, ServiceMode::kLargeAlone}, {17.1, 120, 100, ServiceMode::kRouted},
+  };
+  ModeState state;
+  for (const auto& step : steps) {
+    const absl::Time now = absl::UnixEpoch() + absl::Seconds(step.seconds);
+    state = NextMode(state, Rates(step.routed, step.alone), now);
+    EXPECT_EQ(state.mode, step.expected) << step.seconds;
+  }
+}
+
+TEST(ModeControllerTest, APromptThatCostsMoreThanRoutingSavesIsServedByTheLargeModelAlone) {
+  const ModePrediction prediction = Rates(200, 100);  // Routing saves 5 ms of device per token.
+  const struct {
+    double small_prefill, large_prefill, tokens;
+    bool worth;
+  } rows[] = {
+      {0, 0, 100, true},       {400, 2000, 100, true},  // Saves 500.
+      {600, 2000, 100, false},                          // Costs more than that.
+      {600, 2000, 200, true},                           // Unless more is written.
+      {100, 2000, 1, true},  // One token: the large prefill is probably never needed.
+      {100, 50, 1, false},   //
+      {100, 0, 0, false},    // Nothing to write.
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(PromptWorthRouting(prediction, {row.small_prefill, row.large_prefill, row.tokens}),
+              row.worth)
+        << row.small_prefill << " " << row.tokens;
+  }
+  EXPECT_FALSE(PromptWorthRouting(Rates(90, 100), {1, 0, 1000}));
+}
+
+}  // namespace
+}  // namespace tokenrouter
