@@ -49,10 +49,15 @@ class FakeSchedulerPort final : public SchedulerPort {
 
   // Tokens of the last submitted request, one byte of `text` each, written by `author`.
   void SendText(const std::string& text, Author author = Author::kSmall, bool degraded = false) {
+    std::vector<int32_t> ids;
+    for (const char byte : text) ids.push_back(static_cast<unsigned char>(byte));
+    SendIds(std::move(ids), author, degraded);
+  }
+  void SendIds(std::vector<int32_t> ids, Author author = Author::kSmall, bool degraded = false) {
     Submitted& request = submitted.back();
     LinkEvent event;
     event.base_position = request.committed;
-    for (const char byte : text) event.ids.push_back(static_cast<unsigned char>(byte));
+    event.ids = std::move(ids);
     Complete(author, &event);
     event.degraded = degraded;
     request.sink->OnEvent(std::move(event));

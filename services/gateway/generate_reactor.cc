@@ -64,7 +64,11 @@ GenerateReactor::Next GenerateReactor::Decide(absl::Status* status) {
     writing_ = true;
     return Next::kWrite;
   }
-  if (!over_) return Next::kNothing;
+  if (!over_) {
+    // Tokens that nothing is written for; see OpenAiCall.
+    generation_->Acknowledge();
+    return Next::kNothing;
+  }
   finished_ = true;
   *status = error_;
   generation_.reset();

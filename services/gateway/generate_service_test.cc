@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "absl/strings/str_cat.h"
 #include "libs/rpc/channel_factory.h"
 #include "libs/status/status_matchers.h"
@@ -16,6 +18,9 @@ namespace {
 
 using ::testing::HasSubstr;
 using Requests = std::map<uint64_t, FakeScheduler::Request>;
+
+// A call that stalls is a failed test, not a test that never ends.
+constexpr auto kPatience = std::chrono::seconds(10);
 
 class GenerateServiceTest : public ::testing::Test {
  protected:
@@ -49,6 +54,7 @@ class GenerateServiceTest : public ::testing::Test {
   }
   grpc::Status Generate(const v1::GenerateRequest& request) {
     grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
     const auto reader = stub_->Generate(&context, request);
     v1::GenerateReply reply;
     while (reader->Read(&reply)) {
@@ -76,6 +82,13 @@ TEST_F(GenerateServiceTest, StreamsTextAndEndsWithUsage) {
   EXPECT_EQ(last_.finish_reason(), v1::FINISH_REASON_LENGTH);
   EXPECT_EQ(last_.usage().large_tokens(), 30);
   EXPECT_EQ(last_.request_id().size(), 32u);
+}
+
+TEST_F(GenerateServiceTest, AStopStringLongerThanTheCreditDoesNotStall) {
+  v1::GenerateRequest request = Request(300);
+  request.add_stop(FakeScheduler::Text(250) + "!");
+  ASSERT_TRUE(Generate(request).ok());
+  EXPECT_EQ(text_, FakeScheduler::Text(300));
 }
 
 TEST_F(GenerateServiceTest, RefusesBadRequestsByField) {

@@ -3,8 +3,8 @@
 // Ownership: the environment's parts must outlive it. Threads: Poll, Acknowledge and the destructor
 // belong to one caller at a time; `wake` is called from the port's thread whenever Poll may have
 // something new, never after the destructor has returned unless it was already running, so it must
-// own what it touches. Memory: bounded by the scheduler's credit, since nothing is acknowledged
-// before the client has it.
+// own what it touches. Memory: bounded by the scheduler's credit, since no text is acknowledged
+// before the client has it, and by the longest stop string, which may hold text back.
 #pragma once
 
 #include <functional>
@@ -46,7 +46,7 @@ class Generation {
 
   // What happened since the last call.
   Progress Poll();
-  // Everything that Poll returned so far has been given to the client.
+  // Everything that Poll returned so far has been given to the client, or had nothing to give.
   void Acknowledge();
 
   FinishReason reason() const { return text_.reason(); }

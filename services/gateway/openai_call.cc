@@ -71,7 +71,12 @@ HttpStep OpenAiCall::NextOfStream() {
     pending_ = Events(progress);
     over_ = progress.ended;
   }
-  if (pending_.empty() && !over_) return step;
+  if (pending_.empty() && !over_) {
+    // Tokens without text to show (held back, or special ids): no write will acknowledge them, and
+    // without credit the text they wait for never comes.
+    generation_->Acknowledge();
+    return step;
+  }
   if (!std::exchange(head_sent_, true)) return Head();
   if (pending_.empty()) {
     step.kind = HttpStep::Kind::kStreamEnd;

@@ -102,6 +102,27 @@ TEST_F(OpenAiHttpTest, StreamsOneEventPerTokenAndEndsWithDone) {
   EXPECT_EQ(call->Next().kind, Kind::kStreamEnd);
 }
 
+TEST_F(OpenAiHttpTest, AStreamAcknowledgesTokensThatAStopStringHoldsBack) {
+  const auto call = Chat(absl::StrCat(R"(,"stream":true,"stop":")", std::string(60, 'a'), R"(")"));
+  port_.SendText(std::string(16, 'a'));
+  EXPECT_EQ(call->Next().kind, Kind::kWait);
+  EXPECT_EQ(port_.submitted[0].acknowledged, port_.submitted[0].committed);
+  port_.SendText("b");
+  EXPECT_EQ(Take(call.get()).kind, Kind::kStreamHead);
+  EXPECT_LT(port_.submitted[0].acknowledged, port_.submitted[0].committed);
+  EXPECT_EQ(Take(call.get()).kind, Kind::kStreamData);
+  port_.SendText(std::string(16, 'a'));
+  EXPECT_EQ(call->Next().kind, Kind::kWait);
+  EXPECT_EQ(port_.submitted[0].acknowledged, port_.submitted[0].committed);
+}
+
+TEST_F(OpenAiHttpTest, AStreamAcknowledgesTokensWithoutText) {
+  const auto call = Chat(R"(,"stream":true,"ignore_eos":true)");
+  port_.SendIds(std::vector<int32_t>(64, FakeTextModel::kEos));
+  EXPECT_EQ(call->Next().kind, Kind::kWait);
+  EXPECT_EQ(port_.submitted[0].acknowledged, port_.submitted[0].committed);
+}
+
 TEST_F(OpenAiHttpTest, ARefusalOfTheSchedulerComesBeforeAnyByte) {
   const auto call = Chat(R"(,"stream":true)");
   port_.SendError(WithRetryAfter(WithCode(absl::ResourceExhaustedError("full"), "queue_full"),

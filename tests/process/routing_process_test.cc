@@ -1,6 +1,7 @@
 // What routing promises, through the four real binaries on timed engines.
 #include <future>
 
+#include "absl/time/clock.h"
 #include "libs/status/status_matchers.h"
 #include "tests/process/timed_cluster.h"
 #include "tests/support/chat.h"
@@ -99,6 +100,20 @@ TEST_F(RoutingProcessTest, TokensDoNotDependOnTheLoad) {
     }));
   }
   for (size_t i = 0; i < together.size(); ++i) EXPECT_EQ(together[i].get().ids, alone[i]) << i;
+}
+
+TEST_F(RoutingProcessTest, AStreamGoesOnWhileAStopStringHoldsItsTextBack) {
+  const Routing never = {{"algorithm", "never"}};
+  const std::string text = Ask(never, false, {.max_tokens = 200}).text;
+  ASSERT_GT(text.size(), 100u);
+  // Ninety-nine characters of the answer, and one that does not follow them.
+  const std::string stop = text.substr(0, 99) + (text[99] == '!' ? "?" : "!");
+  ChatRequest request{.max_tokens = 200, .more = {{"return_routing", false}, {"stop", stop}}};
+  const absl::Time start = absl::Now();
+  const ChatAnswer answer = Ask(never, true, request);
+  EXPECT_EQ(answer.text, text);
+  EXPECT_EQ(answer.finish_reason, "length");
+  EXPECT_LT(absl::Now() - start, absl::Seconds(20)) << "a stalled request ends after 60 s";
 }
 
 TEST_F(RoutingProcessTest, LeavesNoBlockInUse) {
