@@ -11,11 +11,10 @@ namespace tokenrouter {
 namespace {
 
 void LogOpened(const v1::Open& open) {
-  Log(LogLevel::kDebug, "request_opened",
-      {{"request_id", open.spec().request_id()},
-       {"epoch", open.epoch()},
-       {"ids", open.ids_size()},
-       {"has_turn", open.has_turn()}});
+  LogInfo("request_opened", {{"request_id", open.spec().request_id()},
+                             {"epoch", open.epoch()},
+                             {"ids", open.ids_size()},
+                             {"has_turn", open.has_turn()}});
 }
 
 }  // namespace

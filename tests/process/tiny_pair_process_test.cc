@@ -1,10 +1,14 @@
 // The promises of routing on real forward passes: the four binaries, the real engine, a pair of
 // tiny seeded models.
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <future>
 
 #include "libs/status/status_matchers.h"
+#include "tests/engine/golden_file.h"
 #include "tests/support/chat.h"
 #include "tests/support/cluster.h"
+#include "tests/support/http_client.h"
 #include "tests/support/tiny_model.h"
 
 namespace tokenrouter {
@@ -36,7 +40,7 @@ class TinyPairProcessTest : public ::testing::TestWithParam<const char*> {
         WriteTinyModel(TinySmall(Architecture::kQwen2, 11), TinyFormat::kFolderF32, root + "small"),
         IsOk());
     ASSERT_THAT(
-        WriteTinyModel(TinyLarge(Architecture::kQwen2, 12), TinyFormat::kFolderF32, root + "large"),
+        WriteTinyModel(TinyLarge(Architecture::kQwen2, 11), TinyFormat::kFolderF32, root + "large"),
         IsOk());
     auto cluster = Cluster::Start(
         {.tokenizer = root + "small",
@@ -53,6 +57,27 @@ class TinyPairProcessTest : public ::testing::TestWithParam<const char*> {
     const auto answer = Chat(cluster_->gateway().port, request);
     EXPECT_THAT(answer, IsOk()) << cluster_->Logs();
     return answer.value_or(ChatAnswer());
+  }
+
+  // Ids that /v1/completions answers to a prompt of ids, greedily.
+  std::vector<TokenId> Complete(const boost::json::array& prompt, const std::string& algorithm) {
+    const boost::json::object body = {{"model", "tokenrouter"},
+                                      {"prompt", prompt},
+                                      {"max_tokens", 32},
+                                      {"temperature", 0},
+                                      {"ignore_eos", true},
+                                      {"return_routing", true},
+                                      {"routing", {{"algorithm", algorithm}}}};
+    const auto response = HttpFetch(cluster_->gateway().port, "POST", "/v1/completions",
+                                    boost::json::serialize(body));
+    EXPECT_THAT(response, IsOk());
+    std::vector<TokenId> ids;
+    if (!response.ok() || response->code != 200) return ids;
+    const boost::json::value answer = boost::json::parse(response->body);
+    for (const auto& token : answer.at("choices").at(0).at("routing").at("tokens").as_array()) {
+      ids.push_back(token.at("id").to_number<TokenId>());
+    }
+    return ids;
   }
 
   std::vector<std::vector<int64_t>> OneByOne(const boost::json::object& routing) {
@@ -93,6 +118,30 @@ TEST_P(TinyPairProcessTest, KeepsItsPromisesOnRealForwardPasses) {
   ChatRequest sampled{.temperature = 0.8, .seed = 5};
   EXPECT_EQ(Ask({{"algorithm", "speculative"}, {"window", 3}}, sampled).ids,
             Ask({{"algorithm", "always"}}, sampled).ids);
+}
+
+// The independent numpy decoder's greedy text of the same two models (tools/golden) is what never
+// and always must say.
+TEST_P(TinyPairProcessTest, NeverAndAlwaysAreTheGreedyTextsOfAnIndependentDecoder) {
+  if (std::string(GetParam()) != "fp32")
+    GTEST_SKIP() << "the golden texts are those of fp32 weights";
+  const boost::json::object small = ReadGolden("tiny_qwen2_small"),
+                            large = ReadGolden("tiny_qwen2_large");
+  EXPECT_EQ(Complete(small.at("prompt").as_array(), "never"), GoldenIds(small, "greedy"));
+  EXPECT_EQ(Complete(large.at("prompt").as_array(), "always"), GoldenIds(large, "greedy"));
+}
+
+TEST_P(TinyPairProcessTest, RandomRoutesItsShare) {
+  int large = 0, total = 0;
+  for (int seed = 1; seed <= 4; ++seed) {
+    const ChatAnswer answer =
+        Ask({{"algorithm", "random"}, {"p", 0.25}}, {.max_tokens = 128, .seed = seed});
+    large += answer.CountBy("large");
+    total += static_cast<int>(answer.ids.size());
+  }
+  // 512 draws of 0.25: mean 128, standard deviation 9.8; five of them either way.
+  EXPECT_EQ(total, 512);
+  EXPECT_NEAR(large, 128, 49);
 }
 
 TEST_P(TinyPairProcessTest, TokensDoNotDependOnTheLoadAndEveryBlockComesBack) {
