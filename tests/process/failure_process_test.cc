@@ -119,6 +119,31 @@ TEST_F(FailureProcessTest, GoesOnMarkedWithTheSmallModelByPolicy) {
   EXPECT_TRUE(answer->usage.at("routing").at("degraded").as_bool());
 }
 
+TEST_F(FailureProcessTest, WaitsByPolicyUntilALargeWorkerComes) {
+  ASSERT_NO_FATAL_FAILURE(StartCluster(1, 1, {"--large_pool_gone=wait", "--wait_ms=30000"}));
+  const auto expected = Chat(port(), LongRequest(3));
+  ASSERT_THAT(expected, IsOk()) << cluster_->Logs();
+  cluster_->large(0).process->Signal(SIGKILL);
+  cluster_->large(0).process->WaitForExit(absl::Seconds(10));
+  auto answer = std::async(std::launch::async, [this] { return Chat(port(), LongRequest(3)); });
+  ASSERT_THAT(cluster_->AddWorker(/*large=*/true), IsOk());
+  const auto got = answer.get();
+  ASSERT_THAT(got, IsOk()) << cluster_->Logs();
+  EXPECT_EQ(got->ids, expected->ids);
+}
+
+TEST_F(FailureProcessTest, RefusesWithAReasonWhenNoSmallWorkerComes) {
+  ASSERT_NO_FATAL_FAILURE(StartCluster(1, 1, {"--wait_ms=200"}));
+  cluster_->small(0).process->Signal(SIGKILL);
+  cluster_->small(0).process->WaitForExit(absl::Seconds(10));
+  const auto response =
+      HttpFetch(port(), "POST", "/v1/chat/completions", ChatBody(LongRequest(1), false));
+  ASSERT_THAT(response, IsOk());
+  EXPECT_EQ(response->code, 503) << response->body;
+  EXPECT_THAT(response->body, HasSubstr("small"));
+  EXPECT_TRUE(response->headers.contains("retry-after")) << response->body;
+}
+
 TEST_F(FailureProcessTest, AClientThatLeavesFreesBothSides) {
   ASSERT_NO_FATAL_FAILURE(StartCluster(1, 1));
   for (int events : {0, 1, 5, 40}) {
