@@ -20,6 +20,8 @@ constexpr const char* kKnownRoutes =
 
 // Of /tokenize: it runs on the threads that serve everybody.
 constexpr size_t kMaxTokenizeBytes = 256 << 10;
+// Of /detokenize: an id of two bytes in the body may be a hundred bytes of text.
+constexpr size_t kMaxDetokenizeIds = 64 << 10;
 
 // Names of metrics' endpoints; a path that is not known shares one, so that labels stay bounded.
 std::string EndpointOf(const std::string& path) {
@@ -204,6 +206,10 @@ absl::StatusOr<HttpStep> OpenAiHttp::Tokenize(const HttpRequest& request) const 
 absl::StatusOr<HttpStep> OpenAiHttp::Detokenize(const HttpRequest& request) const {
   TR_ASSIGN_OR_RETURN(const DetokenizeRequest parsed, ParseDetokenizeRequest(request.body));
   if (!parsed.model.empty()) TR_RETURN_IF_ERROR(intake_->CheckModel(parsed.model));
+  if (parsed.tokens.size() > kMaxDetokenizeIds) {
+    return InvalidField("tokens", absl::StrCat("tokens has ", parsed.tokens.size(),
+                                               " ids; allowed: at most ", kMaxDetokenizeIds));
+  }
   return JsonReply(
       json::serialize(json::object{{"prompt", intake_->text().Decode(parsed.tokens)}}));
 }

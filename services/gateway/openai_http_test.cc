@@ -222,6 +222,18 @@ TEST_F(OpenAiHttpTest, TokenizesAndBack) {
   EXPECT_EQ(text.at("prompt"), "ab");
 }
 
+TEST_F(OpenAiHttpTest, RefusesToDetokenizeWithoutBound) {
+  const auto body = [](int ids) {
+    std::string text = R"({"tokens":[97)";
+    for (int i = 1; i < ids; ++i) text += ",97";
+    return text + "]}";
+  };
+  EXPECT_EQ(Start("POST", "/detokenize", body(64 << 10))->Next().status, 200);
+  const HttpStep reply = Start("POST", "/detokenize", body((64 << 10) + 1))->Next();
+  ASSERT_EQ(reply.status, 400);
+  EXPECT_THAT(reply.bytes, HasSubstr("65537 ids; allowed: at most 65536"));
+}
+
 TEST_F(OpenAiHttpTest, CountsRequestsAndTokens) {
   const auto call = Chat();
   port_.SendText("ab");
