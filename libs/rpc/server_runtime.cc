@@ -9,7 +9,6 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
-#include "libs/rpc/keepalive.h"
 
 namespace tokenrouter {
 namespace {
@@ -33,7 +32,7 @@ absl::StatusOr<std::unique_ptr<ServerRuntime>> ServerRuntime::Start(const Option
   grpc::ServerBuilder builder;
   builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &runtime->port_);
   for (grpc::Service* service : options.services) builder.RegisterService(service);
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(kMaxMessageBytes);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
                              0);  // A taken port is an error, not a silent share.

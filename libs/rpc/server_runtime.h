@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "libs/rpc/keepalive.h"
 
 namespace tokenrouter {
 
@@ -20,6 +21,9 @@ class ServerRuntime {
   struct Options {
     std::string address;                   // host:port; port 0 picks a free one.
     std::vector<grpc::Service*> services;  // Callback services.
+    // Largest message it takes; a larger one ends its call with RESOURCE_EXHAUSTED. The default is
+    // what our own processes may send each other: a port for clients sets less.
+    int max_message_bytes = kMaxMessageBytes;
   };
 
   // grpc.health.v1 answers SERVING for "" (alive) from the start, for "ready" by SetReady.

@@ -60,10 +60,15 @@ absl::Status GatewayServer::StartParts() {
   TR_ASSIGN_OR_RETURN(http_, HttpServer::Start(std::move(http), handler_.get()));
 
   service_ = std::make_unique<GenerateService>(GenerateService::Environment{
-      environment, &intake_, [this] { return handler_->Admit(); },
-      [this](std::function<void()> work) { http_->Post(std::move(work)); }});
-  TR_ASSIGN_OR_RETURN(
-      grpc_, ServerRuntime::Start({.address = options_.grpc, .services = {service_.get()}}));
+      .generation = environment,
+      .intake = &intake_,
+      .admit = [this] { return handler_->Admit(); },
+      .post = [this](std::function<void()> work) { http_->Post(std::move(work)); },
+      .max_waiting = options_.max_requests});
+  TR_ASSIGN_OR_RETURN(grpc_, ServerRuntime::Start(
+                                 {.address = options_.grpc,
+                                  .services = {service_.get()},
+                                  .max_message_bytes = static_cast<int>(options_.max_body_bytes)}));
   TR_ASSIGN_OR_RETURN(admin_, AdminServer::Start({.address = options_.admin,
                                                   .registry = &registry_,
                                                   .ready = [this] { return handler_->Health(); }}));

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
 #include "services/gateway/api_error.h"
 #include "services/gateway/generate_reactor.h"
@@ -22,11 +23,37 @@ absl::StatusOr<std::unique_ptr<Generation>> StartGeneration(
   return Generation::Start(std::move(tokens), environment.generation, std::move(wake));
 }
 
+// One call among those that wait, until its work begins or is dropped.
+class Place {
+ public:
+  explicit Place(std::shared_ptr<std::atomic<int>> waiting) : waiting_(std::move(waiting)) {
+    ++*waiting_;
+  }
+  ~Place() { Leave(); }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  void Leave() {
+    if (const auto waiting = std::exchange(waiting_, nullptr)) --*waiting;
+  }
+
+ private:
+  std::shared_ptr<std::atomic<int>> waiting_;
+};
+
 int HttpCodeOf(const absl::Status& status) {
   return status.ok() ? 200 : ToApiError(status).http_status;
 }
 
 }  // namespace
+
+absl::Status GenerateService::AdmitWaiting() const {
+  if (const int waiting = *waiting_; waiting >= environment_.max_waiting) {
+    absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
+        waiting, " calls wait to begin; allowed: ", environment_.max_waiting, "; try again"));
+    return WithRetryAfter(WithCode(std::move(status), "too_many_requests"), absl::Seconds(1));
+  }
+  return environment_.admit();
+}
 
 grpc::ServerWriteReactor<v1::GenerateReply>* GenerateService::Generate(
     grpc::CallbackServerContext* /*context*/, const v1::GenerateRequest* request) {
@@ -38,6 +65,10 @@ grpc::ServerWriteReactor<v1::GenerateReply>* GenerateService::Generate(
       },
       request->return_routing());
   reactor->Begin();
+  if (absl::Status admitted = AdmitWaiting(); !admitted.ok()) {
+    reactor->Fail(admitted);
+    return reactor.get();
+  }
   absl::StatusOr<GenerationRequest> parsed = FromWire(*request);
   if (!parsed.ok()) {
     reactor->Fail(parsed.status());
@@ -45,14 +76,16 @@ grpc::ServerWriteReactor<v1::GenerateReply>* GenerateService::Generate(
   }
   if (parsed->request_id.empty()) parsed->request_id = DrawRequestId();
   // Tokenizing takes its time: not on gRPC's thread.
-  environment_.post([this, reactor, parsed = *std::move(parsed)] {
-    auto generation =
-        StartGeneration(environment_, parsed, [weak = std::weak_ptr<GenerateReactor>(reactor)] {
-          if (const auto self = weak.lock()) self->SchedulePump();
-        });
-    if (!generation.ok()) return reactor->Fail(generation.status());
-    reactor->Adopt(*std::move(generation));
-  });
+  environment_.post(
+      [this, reactor, parsed = *std::move(parsed), place = std::make_shared<Place>(waiting_)] {
+        place->Leave();
+        auto generation =
+            StartGeneration(environment_, parsed, [weak = std::weak_ptr<GenerateReactor>(reactor)] {
+              if (const auto self = weak.lock()) self->SchedulePump();
+            });
+        if (!generation.ok()) return reactor->Fail(generation.status());
+        reactor->Adopt(*std::move(generation));
+      });
   return reactor.get();
 }
 

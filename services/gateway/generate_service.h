@@ -2,10 +2,12 @@
 // text as a stream. Ownership: what it is given must outlive it. Threads: gRPC's for reactions;
 // text is made on `post`'s threads. Memory: one reply is in flight per call, and tokens are
 // acknowledged when it has been written, so a client that does not read stops its request by
-// credit. Errors: the status of the call, mapped as libs/rpc does; a failure after the first reply
-// too.
+// credit; requests that wait for text work are bounded in number by max_waiting and in size by the
+// server. Errors: the status of the call, mapped as libs/rpc does; a failure after the first reply
+// too; RESOURCE_EXHAUSTED or what admit says before a request is looked at.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -22,6 +24,7 @@ class GenerateService final : public v1::Generation::CallbackService {
     const RequestIntake* intake = nullptr;
     std::function<absl::Status()> admit;              // Whether one more may start.
     std::function<void(std::function<void()>)> post;  // Runs text work; may drop it when stopping.
+    int max_waiting = 1024;  // Calls whose text work has not begun; one more is refused.
   };
 
   explicit GenerateService(Environment environment) : environment_(std::move(environment)) {}
@@ -33,7 +36,12 @@ class GenerateService final : public v1::Generation::CallbackService {
                                        v1::ListModelsReply* reply) override;
 
  private:
+  // Whether one more call may be converted and wait.
+  absl::Status AdmitWaiting() const;
+
   const Environment environment_;
+  // Shared with the calls that wait: dropped work gives its place back too.
+  const std::shared_ptr<std::atomic<int>> waiting_ = std::make_shared<std::atomic<int>>(0);
 };
 
 }  // namespace tokenrouter

@@ -21,12 +21,14 @@ using Requests = std::map<uint64_t, FakeScheduler::Request>;
 
 // A call that stalls is a failed test, not a test that never ends.
 constexpr auto kPatience = std::chrono::seconds(10);
+constexpr int64_t kMaxBodyBytes = 1 << 20;
 
 class GenerateServiceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     scheduler_.Start();
     GatewayOptions options;
+    options.max_body_bytes = kMaxBodyBytes;
     options.http = options.grpc = options.admin = "127.0.0.1:0";
     options.scheduler = absl::StrCat("127.0.0.1:", scheduler_.port());
     auto server =
@@ -103,6 +105,15 @@ TEST_F(GenerateServiceTest, RefusesBadRequestsByField) {
   request = Request(5);
   request.mutable_routing()->set_algorithm("oracle");
   EXPECT_THAT(Generate(request).error_message(), HasSubstr("oracle"));
+}
+
+TEST_F(GenerateServiceTest, RefusesAMessageLargerThanABody) {
+  v1::GenerateRequest request = Request(5);
+  request.set_prompt(std::string(kMaxBodyBytes + 1, 'x'));
+  EXPECT_EQ(Generate(request).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  text_.clear();
+  EXPECT_TRUE(Generate(Request(5)).ok());
+  EXPECT_EQ(text_, FakeScheduler::Text(5));
 }
 
 TEST_F(GenerateServiceTest, PassesRefusalsOfTheSchedulerOn) {
