@@ -83,7 +83,8 @@ class SchedulerServer::Impl : public Output {
   int admin_port() const { return admin_->port(); }
 
   void Drain() {
-    if (draining_.exchange(true)) return;
+    // A start that failed took nothing in.
+    if (draining_.exchange(true) || runtime_ == nullptr) return;
     runtime_->SetReady(false);
     if (!loop_.Post([this] { core_.BeginDrain(); })) return;
     const absl::Time deadline = Now() + options_.drain;

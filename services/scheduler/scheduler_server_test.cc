@@ -162,5 +162,15 @@ TEST_F(SchedulerServerTest, DrainEndsAtOnceWhenNothingIsInFlight) {
   EXPECT_FALSE(gateway->End().code() == absl::StatusCode::kDeadlineExceeded);
 }
 
+TEST_F(SchedulerServerTest, ReportsAPortThatIsTaken) {
+  SchedulerOptions options;
+  options.admin = "127.0.0.1:0";
+  options.listen = "127.0.0.1:" + std::to_string(server_->port());
+  EXPECT_THAT(SchedulerServer::Start(options), StatusIs(absl::StatusCode::kUnavailable));
+  options.listen = "127.0.0.1:0";
+  options.admin = "127.0.0.1:" + std::to_string(server_->admin_port());
+  EXPECT_THAT(SchedulerServer::Start(options), StatusIs(absl::StatusCode::kUnavailable));
+}
+
 }  // namespace
 }  // namespace tokenrouter
