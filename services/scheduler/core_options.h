@@ -47,6 +47,8 @@ struct CoreOptions {
   int missed_heartbeats = 3;
   absl::Duration step_floor = absl::Seconds(5);  // A step is wedged beyond max(floor, factor x
   double step_factor = 20;                       // predicted).
+  // The bound while a worker predicts nothing: its first step may be a long prefill.
+  absl::Duration unpredicted_step = absl::Seconds(60);
   absl::Duration keep_unclaimed = absl::Seconds(30);
 
   // Reopens of one request without a single accepted row in between before it is given up.

@@ -8,8 +8,10 @@ WorkerHealth JudgeWorker(const WorkerPulse& pulse, const CoreOptions& options, a
   if (now - pulse.heard_at > options.heartbeat * options.missed_heartbeats) {
     return WorkerHealth::kSilent;
   }
+  const bool predicted = pulse.step_predicted > absl::ZeroDuration();
   const absl::Duration limit =
-      std::max(options.step_floor, pulse.step_predicted * options.step_factor);
+      predicted ? std::max(options.step_floor, pulse.step_predicted * options.step_factor)
+                : options.unpredicted_step;
   return pulse.step_elapsed > limit ? WorkerHealth::kWedged : WorkerHealth::kAlive;
 }
 

@@ -10,8 +10,8 @@ namespace tokenrouter {
 
 struct WorkerPulse {
   absl::Time heard_at;
-  absl::Duration step_elapsed = absl::ZeroDuration();  // Zero: no step runs.
-  absl::Duration step_predicted = absl::ZeroDuration();
+  absl::Duration step_elapsed = absl::ZeroDuration();    // Zero: no step runs.
+  absl::Duration step_predicted = absl::ZeroDuration();  // Zero: no step has been measured yet.
 };
 
 enum class WorkerHealth : uint8_t { kAlive, kSilent, kWedged };

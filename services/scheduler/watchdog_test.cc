@@ -18,11 +18,17 @@ TEST(Watchdog, CallsAWorkerSilentAfterThreeHeartbeats) {
 }
 
 TEST(Watchdog, MeasuresAStepByItsPrediction) {
-  EXPECT_EQ(After({}, absl::Seconds(5), {}), WorkerHealth::kAlive);
-  EXPECT_EQ(After({}, absl::Seconds(6), {}), WorkerHealth::kWedged);
+  constexpr absl::Duration kShort = absl::Milliseconds(1);
+  EXPECT_EQ(After({}, absl::Seconds(5), kShort), WorkerHealth::kAlive);
+  EXPECT_EQ(After({}, absl::Seconds(6), kShort), WorkerHealth::kWedged);
   // A prefill that was said to take a second may take twenty.
   EXPECT_EQ(After({}, absl::Seconds(19), absl::Seconds(1)), WorkerHealth::kAlive);
   EXPECT_EQ(After({}, absl::Seconds(21), absl::Seconds(1)), WorkerHealth::kWedged);
+}
+
+TEST(Watchdog, IsPatientWithAWorkerThatCannotPredictYet) {
+  EXPECT_EQ(After({}, absl::Seconds(60), {}), WorkerHealth::kAlive);
+  EXPECT_EQ(After({}, absl::Seconds(61), {}), WorkerHealth::kWedged);
 }
 
 }  // namespace
