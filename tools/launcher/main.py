@@ -9,6 +9,7 @@ import verb_down
 import verb_logs
 import verb_models
 import verb_setup
+import verb_simulate
 import verb_status
 import verb_test
 import verb_up
@@ -25,6 +26,7 @@ VERBS = (
     verb_models.VERB,
     verb_test.VERB,
     verb_bench.VERB,
+    verb_simulate.VERB,
 )
 EXIT_FAILURE, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import full_test
 import verb_bench
+import verb_simulate
 import verb_test
 from build import _is_configured, _short
+from command_line import parse
 from console import Console
 from failure import Failure
 from places import Places
@@ -143,6 +145,14 @@ class TargetsTest(unittest.TestCase):
         )
         with self.assertRaisesRegex(Failure, "declares no fuzzer"):
             full_test.fuzz_targets("")
+
+
+class SimulateTest(unittest.TestCase):
+    def test_flags_are_passed_on_as_the_program_takes_them(self):
+        arguments = parse(verb_simulate.VERB, ["--n=1,4", "--set", "8b", "--json"])
+        self.assertEqual(
+            verb_simulate.program_flags(arguments), ["--n=1,4", "--set=8b", "--json=true"]
+        )
 
 
 class TinyTokenizerTest(unittest.TestCase):

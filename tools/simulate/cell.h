@@ -1,0 +1,38 @@
+// One cell of `simulate`: a load under a policy, next to the large model alone and to the optimum.
+// Threads: pure.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libs/batching_model/simulator.h"
+#include "tools/simulate/simulate_options.h"
+
+namespace tokenrouter {
+
+struct Cell {
+  int requests = 0;
+  double r = 0;
+  BatchingPolicy::Kind asked = BatchingPolicy::Kind::kModel;
+  BatchingPolicy policy;  // The best of that family; greedy where the tuner found nothing better.
+  SimulationResult simulated;
+  double large_alone_per_s = 0;
+  std::optional<double> optimal_per_s;  // Nothing: not computable for this load.
+
+  double MultipleOfLargeAlone() const { return simulated.committed_per_s / large_alone_per_s; }
+  // Share of the optimum that is missed; slightly below 0 within the error of a simulation.
+  std::optional<double> GapToOptimum() const;
+};
+
+// The cells of one load, one per policy, each at its best parameters.
+absl::StatusOr<std::vector<Cell>> SimulateLoad(const SimulateOptions& options, int requests,
+                                               double r);
+
+std::string TableHeader();
+std::string TableLine(const Cell& cell, const SimulateOptions& options);
+boost::json::object JsonRow(const Cell& cell, const SimulateOptions& options);
+
+}  // namespace tokenrouter

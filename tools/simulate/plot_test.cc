@@ -1,0 +1,33 @@
+#include "tools/simulate/plot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tokenrouter {
+namespace {
+
+using ::testing::HasSubstr;
+
+Cell At(int requests, BatchingPolicy::Kind asked, double rate) {
+  Cell cell{.requests = requests, .r = .1, .asked = asked, .large_alone_per_s = 100};
+  cell.simulated.committed_per_s = rate;
+  return cell;
+}
+
+TEST(PlotTest, DrawsOneLinePerPolicyFromLeftToRight) {
+  using Kind = BatchingPolicy::Kind;
+  const std::string svg = PlotSvg({At(1, Kind::kModel, 300), At(1, Kind::kGreedy, 300),
+                                   At(16, Kind::kModel, 200), At(16, Kind::kGreedy, 100)},
+                                  {});
+  EXPECT_THAT(svg, HasSubstr("points=\"60.0,40.0 530.0,156.7 \""));  // 3x, then 2x, of 3x.
+  EXPECT_THAT(svg, HasSubstr("points=\"60.0,40.0 530.0,273.3 \""));
+  EXPECT_THAT(svg, HasSubstr("model, r = 0.1"));
+  EXPECT_THAT(svg, HasSubstr("</svg>"));
+}
+
+TEST(PlotTest, OneCellIsEnough) {
+  EXPECT_THAT(PlotSvg({At(4, BatchingPolicy::Kind::kModel, 90)}, {}), HasSubstr("<polyline"));
+}
+
+}  // namespace
+}  // namespace tokenrouter

@@ -1,0 +1,42 @@
+// What `simulate` was asked for: step curves, loads and policies, as flags
+// (libs/config/settings.h).
+// --n, --r and --policy take comma-separated lists; each combination is one cell. Threads: none.
+// Errors: INVALID_ARGUMENT naming the flag, its value and the range.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libs/batching_model/simulator.h"
+#include "libs/inference/step_curve.h"
+
+namespace tokenrouter {
+
+struct SimulateOptions {
+  std::string set = "h200";  // Name of the curves in the rows: "custom" where one was given.
+  StepCurve small;
+  StepCurve large;
+  std::vector<int> requests;
+  std::vector<double> r;
+  std::vector<BatchingPolicy::Kind> policies;
+  double q = 1.0;
+  int devices = 2;
+  double noise = 0.03;
+  double hop_ms = 0.0;
+  double seconds = 1000.0;  // Of simulated time, per cell.
+  uint64_t seed = 1;
+  bool json = false;
+  std::string plot;  // Path of an SVG; empty: none.
+
+  // Load of one cell.
+  SimulationSetup Setup(int requests, double r) const;
+};
+
+// nullopt when --help was asked for and printed.
+absl::StatusOr<std::optional<SimulateOptions>> ParseSimulateOptions(int argc,
+                                                                    const char* const* argv);
+
+}  // namespace tokenrouter
