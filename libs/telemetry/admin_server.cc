@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -27,6 +28,8 @@ namespace {
 
 constexpr auto kIdleTimeout = std::chrono::seconds(15);
 constexpr std::uint64_t kBodyLimitBytes = 1024;
+// After a failed accept (out of file descriptors) the next try waits, so that it does not spin.
+constexpr auto kAcceptRetry = std::chrono::milliseconds(50);
 
 using Response = http::response<http::string_body>;
 
@@ -77,8 +80,12 @@ asio::awaitable<void> Accept(const AdminServer::Options& options, tcp::acceptor&
     beast::error_code error;
     tcp::socket socket =
         co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
-    if (error) continue;
-    asio::co_spawn(acceptor.get_executor(), Serve(options, std::move(socket)), asio::detached);
+    if (!error) {
+      asio::co_spawn(acceptor.get_executor(), Serve(options, std::move(socket)), asio::detached);
+    } else if (acceptor.is_open()) {
+      asio::steady_timer retry(acceptor.get_executor(), kAcceptRetry);
+      co_await retry.async_wait(asio::redirect_error(asio::use_awaitable, error));
+    }
   }
 }
 

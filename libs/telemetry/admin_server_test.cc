@@ -1,5 +1,10 @@
 #include "libs/telemetry/admin_server.h"
 
+#include <poll.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -48,6 +53,53 @@ TEST(AdminServerTest, AnswersMetricsAndProbes) {
   EXPECT_THAT(Get(server->port(), "GET", "/readyz"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Get(server->port(), "GET", "/other"), StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(Get(server->port(), "POST", "/livez"), StartsWith("HTTP/1.1 405"));
+}
+
+// CPU time of the process, in milliseconds.
+int64_t CpuMs() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1000000;
+}
+
+// From its construction to its end this process can open no file.
+class NoMoreFiles {
+ public:
+  NoMoreFiles() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const int lowest_free = dup(0);
+    close(lowest_free);
+    rlimit none = before_;
+    none.rlim_cur = static_cast<rlim_t>(lowest_free);
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST(AdminServerTest, WaitsBetweenAcceptsThatFail) {
+  prometheus::Registry registry;
+  TR_ASSERT_OK_AND_ASSIGN(const auto server,
+                          AdminServer::Start({.address = "127.0.0.1:0", .registry = &registry}));
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::socket socket(context);
+  socket.open(boost::asio::ip::tcp::v4());
+  {
+    const NoMoreFiles none;
+    socket.connect(
+        {boost::asio::ip::make_address("127.0.0.1"), static_cast<uint16_t>(server->port())});
+    boost::asio::write(socket,
+                       boost::asio::buffer(std::string("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")));
+    const int64_t before = CpuMs();
+    pollfd reply = {.fd = socket.native_handle(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(poll(&reply, 1, /*timeout=*/400), 0) << "nothing can accept the connection";
+    EXPECT_LT(CpuMs() - before, 100);
+  }
+  std::string head(12, ' ');
+  boost::asio::read(socket, boost::asio::buffer(head));
+  EXPECT_EQ(head, "HTTP/1.1 200");
 }
 
 TEST(AdminServerTest, NamesABadOrTakenAddress) {
