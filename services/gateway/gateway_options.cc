@@ -41,6 +41,8 @@ void Register(GatewayOptions* options, RawOptions* raw, Settings* settings) {
   settings->Add("http_threads", &options->http_threads, 1, 64, "threads for HTTP and text");
   settings->Add("max_body_bytes", &options->max_body_bytes, int64_t{1024}, int64_t{1} << 30,
                 "largest request body");
+  settings->Add("max_body_budget_bytes", &options->max_body_budget_bytes, int64_t{1024},
+                int64_t{1} << 40, "of all request bodies being read");
   settings->Add("idle_seconds", &raw->idle_seconds, 0.1, 86400, "before an idle connection closes");
   settings->Add("write_seconds", &raw->write_seconds, 0.1, 86400,
                 "before a client that takes nothing is dropped");
@@ -76,6 +78,11 @@ absl::StatusOr<std::optional<GatewayOptions>> ParseGatewayOptions(int argc,
   if (!algorithm.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--default_algorithm/--default_parameters: ", algorithm.status().message()));
+  }
+  if (options.max_body_budget_bytes < options.max_body_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--max_body_budget_bytes is ", options.max_body_budget_bytes,
+                     "; allowed: at least --max_body_bytes, ", options.max_body_bytes));
   }
   options.idle_timeout = absl::Seconds(raw.idle_seconds);
   options.write_timeout = absl::Seconds(raw.write_seconds);

@@ -26,7 +26,8 @@ struct GatewayOptions {
   int32_t max_connections = 1024;
   int32_t max_requests = 1024;
   int32_t http_threads = 2;
-  int64_t max_body_bytes = 16 << 20;
+  int64_t max_body_bytes = 4 << 20;
+  int64_t max_body_budget_bytes = 256 << 20;
   absl::Duration idle_timeout = absl::Seconds(75);
   absl::Duration write_timeout = absl::Seconds(60);
   absl::Duration ping_interval = absl::Seconds(15);

@@ -53,6 +53,7 @@ absl::Status GatewayServer::StartParts() {
   http.threads = options_.http_threads;
   http.max_connections = options_.max_connections;
   http.max_body_bytes = static_cast<uint64_t>(options_.max_body_bytes);
+  http.max_body_budget_bytes = static_cast<uint64_t>(options_.max_body_budget_bytes);
   http.idle_timeout = options_.idle_timeout;
   http.write_timeout = options_.write_timeout;
   http.ping_interval = options_.ping_interval;

@@ -66,6 +66,15 @@ HttpConnection::HttpConnection(tcp::socket socket, std::shared_ptr<HttpShared> s
       buffer_(shared_->options.max_header_bytes + kReadAheadBytes),
       signal_(stream_.get_executor()) {}
 
+HttpConnection::~HttpConnection() { HoldBodyBytes(0); }
+
+bool HttpConnection::HoldBodyBytes(uint64_t bytes) {
+  const uint64_t added = bytes - held_body_bytes_;  // Unsigned: may wrap, as the sums below do.
+  const uint64_t total = shared_->body_bytes.fetch_add(added) + added;
+  held_body_bytes_ = bytes;
+  return bytes == 0 || total <= shared_->options.max_body_budget_bytes;
+}
+
 asio::awaitable<void> HttpConnection::Run() {
   const auto self = shared_from_this();
   error_code ignored;
@@ -102,11 +111,24 @@ asio::awaitable<bool> HttpConnection::ReadRequest(Parser* parser) {
   }
   if (!error) {
     stream_.expires_after(Chrono(options.body_timeout));
-    co_await http::async_read(stream_, buffer_, *parser, redirect_error(use_awaitable, error));
+    co_await ReadBody(parser, &error);
   }
   if (!error) co_return true;
   co_await RefuseBadRequest(error);
   co_return false;
+}
+
+asio::awaitable<void> HttpConnection::ReadBody(Parser* parser, error_code* error) {
+  parser->eager(true);
+  while (!*error && !parser->is_done()) {
+    co_await http::async_read_some(stream_, buffer_, *parser,
+                                   redirect_error(use_awaitable, *error));
+    // By what has come and not by what was announced: an announcement costs a client nothing.
+    if (HoldBodyBytes(parser->get().body().size()) || *error) continue;
+    *error = asio::error::no_memory;
+    parser->get().body() = std::string();
+    HoldBodyBytes(0);
+  }
 }
 
 asio::awaitable<void> HttpConnection::RefuseBadRequest(error_code error) {
@@ -117,6 +139,12 @@ asio::awaitable<void> HttpConnection::RefuseBadRequest(error_code error) {
                      "the body is too large; allowed: ", options.max_body_bytes, " bytes")),
                  "body_too_large"),
         413));
+  } else if (error == asio::error::no_memory) {
+    absl::Status status = absl::UnavailableError(
+        absl::StrCat("the bodies being read have reached ", options.max_body_budget_bytes,
+                     " bytes, the most allowed at once; try again"));
+    status = WithCode(std::move(status), "body_budget_exhausted");
+    co_await Refuse(WithRetryAfter(std::move(status), absl::Seconds(1)));
   } else if (error == http::error::header_limit || error == http::error::buffer_overflow) {
     co_await Refuse(WithHttpStatus(
         absl::InvalidArgumentError(absl::StrCat(
@@ -159,6 +187,7 @@ asio::awaitable<bool> HttpConnection::Serve(HttpRequest request, bool keep_alive
         const auto self = weak.lock();
         if (self) asio::post(self->stream_.get_executor(), [self] { self->Wake(); });
       });
+  HoldBodyBytes(0);
   ++shared_->active_calls;
   StartWatch();
   const bool goes_on = co_await RunCall(call.get(), keep_alive, version);

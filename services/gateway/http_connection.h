@@ -25,12 +25,14 @@ struct HttpShared {
   HttpHandler* handler = nullptr;
   std::atomic<bool> draining{false};
   std::atomic<int> active_calls{0};
+  std::atomic<uint64_t> body_bytes{0};
 };
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   // REQUIRES: the socket's executor is a strand.
   HttpConnection(boost::asio::ip::tcp::socket socket, std::shared_ptr<HttpShared> shared);
+  ~HttpConnection();
 
   boost::asio::awaitable<void> Run();
   // Answers with the handler's refusal and closes: there are too many connections.
@@ -45,6 +47,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   // Reads one request. False: the connection is over (a refusal has been sent where one is due).
   Task<bool> ReadRequest(Parser* parser);
+  // Reads the body within the budget of all; `error` is no_memory when that is used up.
+  Task<> ReadBody(Parser* parser, boost::beast::error_code* error);
   Task<> RefuseBadRequest(boost::beast::error_code error);
   Task<> Refuse(absl::Status status);
   // Runs one call to its end. False: the connection is over.
@@ -69,6 +73,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::beast::flat_buffer buffer_;
   boost::asio::steady_timer signal_;
   boost::asio::cancellation_signal stop_watch_;
+  // Sets what this connection holds of the budget for bodies; false: that is more than is left.
+  bool HoldBodyBytes(uint64_t bytes);
+
+  uint64_t held_body_bytes_ = 0;
   bool woken_ = false;
   bool watching_ = false;
   bool stopping_watch_ = false;

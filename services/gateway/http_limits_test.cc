@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_matchers.h"
 #include "services/gateway/http_server.h"
@@ -70,6 +72,35 @@ TEST_F(HttpLimitsTest, RefusesALargeChunkedBody) {
   const std::string chunk = absl::StrCat("10000\r\n", std::string(0x10000, 'x'), "\r\n");
   for (int i = 0; i < 17; ++i) client.Send(chunk);
   EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 413"));
+}
+
+TEST_F(HttpLimitsTest, BodiesBeingReadShareABudget) {
+  Start({.max_body_budget_bytes = 300 << 10});
+  const auto begin = [this](RawClient* client) {
+    client->Send("POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 262144\r\n\r\n");
+    client->Send(std::string(200 << 10, 'x'));
+  };
+  {
+    RawClient first(server_->port());
+    begin(&first);
+    while (server_->body_bytes() < size_t{200} << 10) std::this_thread::yield();
+    RawClient second(server_->port());
+    begin(&second);
+    const std::string refusal = second.ReadResponse();
+    EXPECT_THAT(refusal, StartsWith("HTTP/1.1 503"));
+    EXPECT_THAT(refusal, HasSubstr("Retry-After: 1"));
+    EXPECT_THAT(refusal, HasSubstr(R"("code":"body_budget_exhausted")"));
+    first.Send(std::string(56 << 10, 'x'));
+    EXPECT_THAT(first.ReadResponse(), HasSubstr(R"({"size":262144})"));
+    // What was read is given back when it has become a request.
+    begin(&first);
+    first.Send(std::string(56 << 10, 'x'));
+    EXPECT_THAT(first.ReadResponse(), HasSubstr(R"({"size":262144})"));
+    begin(&first);
+  }
+  // And when the client leaves in its middle.
+  while (server_->body_bytes() > 0) std::this_thread::yield();
+  ExpectUnharmed();
 }
 
 TEST_F(HttpLimitsTest, AnswersExpectContinueBeforeTheBody) {

@@ -158,6 +158,7 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() { Stop(); }
 
 int HttpServer::port() const { return impl_->port; }
+size_t HttpServer::body_bytes() const { return impl_->shared->body_bytes; }
 int HttpServer::active_calls() const { return impl_->shared->active_calls; }
 
 void HttpServer::Post(std::function<void()> closure) { asio::post(impl_->io, std::move(closure)); }

@@ -3,7 +3,8 @@
 // a few threads for all. Ownership: owns threads and sockets; the handler must outlive it. The
 // destructor stops it. Threads: all methods are thread-safe after Start. A call runs on its
 // connection's strand. Memory: per connection at most header limit + body limit + 64 KiB of
-// pipelined bytes + what a call has produced. Errors: Start: UNAVAILABLE when the address cannot be
+// pipelined bytes + what a call has produced; all bodies together at most their budget, which holds
+// until the handler has made a call of them. Errors: Start: UNAVAILABLE when the address cannot be
 // bound, INVALID_ARGUMENT when it is not host:port.
 #pragma once
 
@@ -24,7 +25,8 @@ struct HttpServerOptions {
   int threads = 2;
   int max_connections = 1024;                       // One more is answered with 503 and closed.
   uint32_t max_header_bytes = 32 << 10;             // More is a 431.
-  uint64_t max_body_bytes = 16 << 20;               // More is a 413, noticed before it is read.
+  uint64_t max_body_bytes = 4 << 20;                // More is a 413, noticed before it is read.
+  uint64_t max_body_budget_bytes = 256 << 20;       // Of all bodies being read; more is a 503.
   absl::Duration idle_timeout = absl::Seconds(75);  // Between requests, and for a request's head.
   absl::Duration body_timeout = absl::Seconds(60);  // For a whole body.
   absl::Duration write_timeout =
@@ -44,6 +46,8 @@ class HttpServer {
   void Post(std::function<void()> closure);
   // Refuses new connections, closes idle ones, and ends each connection after its current reply.
   void Drain();
+  // Of bodies that are being read or parsed.
+  size_t body_bytes() const;
   // Calls that have not ended.
   int active_calls() const;
   // Drops every connection and joins. Idempotent.

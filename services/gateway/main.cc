@@ -1,4 +1,8 @@
 // The gateway process: settings, start, wait for SIGTERM or SIGINT, drain.
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
 #include <iostream>
 
 #include "libs/concurrency/shutdown_signal.h"
@@ -15,12 +19,23 @@ int Fail(const absl::Status& status, int code) {
   return code;
 }
 
+// Every connection is a file, and the soft limit of many systems is below max_connections.
+void RaiseFileLimit() {
+  rlimit files;
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == files.rlim_max) return;
+  files.rlim_cur = files.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &files) != 0) {
+    LogWarning("file_limit_not_raised", {{"error", std::string(strerror(errno))}});
+  }
+}
+
 int Main(int argc, char** argv) {
   BlockShutdownSignals();
   const auto options = ParseGatewayOptions(argc, argv);
   if (!options.ok()) return Fail(options.status(), 2);
   if (!options->has_value()) return 0;
   if (absl::Status log = InitLog("gateway", (*options)->log_level); !log.ok()) return Fail(log, 2);
+  RaiseFileLimit();
   const auto server = GatewayServer::Start(**options, &RealClock::Get());
   if (!server.ok()) return Fail(server.status(), 1);
 
