@@ -99,13 +99,19 @@ class Planner {
   void PlanByAge(std::vector<size_t> rows) {
     std::sort(rows.begin(), rows.end(),
               [this](size_t a, size_t b) { return sequences_[a].age < sequences_[b].age; });
+    bool lacks_tokens = false;
     for (const size_t index : rows) {
       if (static_cast<int32_t>(plan_.rows.size()) >= budget_.max_rows || tokens_left_ <= 0) return;
+      // Its choices wait for the next step: no block would help it.
+      if (Remaining(index) > tokens_left_ && Remaining(index) <= sequences_[index].choices) {
+        lacks_tokens = true;
+        continue;
+      }
       const int64_t ids = ChunkWithin(index, tokens_left_);
-      const bool takes_from_older = !plan_.starved.empty() && NewBlocks(index, ids) > 0;
-      if (ids <= 0 || takes_from_older) {
+      const bool grows = NewBlocks(index, ids) > 0;
+      if (ids <= 0 || (grows && !plan_.starved.empty())) {
         plan_.starved.push_back(index);
-      } else {
+      } else if (!grows || !lacks_tokens) {
         Add(index, ids, ids == Remaining(index) ? sequences_[index].choices : 0);
       }
     }

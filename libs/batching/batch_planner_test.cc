@@ -114,6 +114,29 @@ TEST(BatchPlannerTest, ByAgeNobodyTakesABlockThatAnOlderRowLacks) {
   EXPECT_THAT(plan.starved, ElementsAre(0, 1, 3));
 }
 
+// Dropping another's KV would not give it the tokens that it lacks.
+TEST(BatchPlannerTest, ByAgeARowThatLacksTokensIsNotStarvedOfBlocks) {
+  struct Case {
+    RowSnapshot last;
+    int32_t its_ids;
+  };
+  const Case cases[] = {
+      {Ready(40, 30, 0, /*choices=*/10), 0},  // All that it has left are its choices.
+      {Ready(40, 20, 0, /*choices=*/10), 5},  // A part of what comes before them fits.
+      {Ready(40, 35, 0, /*choices=*/5), 5},
+  };
+  for (const Case& c : cases) {
+    // The third could run without a new block, the fourth could not.
+    RowSnapshot rows[] = {Ready(60, 0), c.last, Ready(11, 10), Ready(13, 12)};
+    for (size_t i = 0; i < 4; ++i) rows[i].age = i;
+    StepBudget budget = Budget(65);
+    budget.by_age = true;
+    const BatchPlan plan = PlanBatch(rows, budget);
+    EXPECT_THAT(plan.starved, IsEmpty());
+    EXPECT_THAT(IdsByRow(plan, 4), ElementsAre(60, c.its_ids, c.its_ids == 0 ? 1 : 0, 0));
+  }
+}
+
 TEST(BatchPlannerTest, CatchesUpOnlyWhenNothingIsReady) {
   const RowSnapshot idle[] = {Idle(100, 0), Idle(30, 30)};
   const BatchPlan plan = PlanBatch(idle, Budget(512));
