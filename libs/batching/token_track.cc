@@ -18,6 +18,7 @@ void TokenTrack::Extend(Position base, std::span<const TokenId> ids, int32_t tai
   TR_CHECK(base >= 0 && base <= size()) << "base " << base << " of " << size();
   const Position old_committed = committed_;
   const std::vector<TokenNote> old_notes = std::move(tail_notes_);
+  stable_ = std::min(stable_, base);
   ids_.resize(base);
   ids_.insert(ids_.end(), ids.begin(), ids.end());
   TR_CHECK(tail >= 0 && tail <= size()) << "tail " << tail << " of " << size();
@@ -35,6 +36,7 @@ void TokenTrack::AppendTentative(TokenId id, const TokenNote& note) {
 
 void TokenTrack::CutTail(int32_t keep) {
   TR_CHECK(keep >= 0 && committed_ + keep <= size()) << "keep " << keep;
+  stable_ = std::min(stable_, committed_ + keep);
   ids_.resize(committed_ + keep);
   tail_notes_.resize(keep);
 }
@@ -52,9 +54,11 @@ void TokenTrack::UpdateCounts(Position prompt_length, Position until,
       ids().subspan(std::min<size_t>(prompt_length, ids_.size()));
   TR_CHECK(wanted <= generated.size()) << "until " << until << " of " << size();
   const size_t comparable = std::min(wanted, counted_.size());
-  const size_t same =
-      std::mismatch(counted_.begin(), counted_.begin() + comparable, generated.begin()).first -
-      counted_.begin();
+  const size_t known = std::min<size_t>(std::max(0, stable_ - prompt_length), comparable);
+  const size_t same = std::mismatch(counted_.begin() + known, counted_.begin() + comparable,
+                                    generated.begin() + known)
+                          .first -
+                      counted_.begin();
   for (size_t i = same; i < counted_.size(); ++i) {
     const auto found = counts->find(counted_[i]);
     if (--found->second == 0) counts->erase(found);
@@ -64,6 +68,7 @@ void TokenTrack::UpdateCounts(Position prompt_length, Position until,
     ++(*counts)[generated[i]];
     counted_.push_back(generated[i]);
   }
+  stable_ = prompt_length + static_cast<Position>(wanted);
 }
 
 }  // namespace tokenrouter

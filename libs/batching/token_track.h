@@ -55,6 +55,9 @@ class TokenTrack {
   std::vector<TokenNote> tail_notes_;  // One per tentative id.
   // Ids that are in the caller's counts; kept apart from ids_, so that a cut can be undone there.
   std::vector<TokenId> counted_;
+  // Up to this position nothing has changed since they were counted, so a step compares only what
+  // is new.
+  Position stable_ = 0;
 };
 
 }  // namespace tokenrouter

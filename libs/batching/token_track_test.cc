@@ -56,7 +56,7 @@ TEST(TokenTrackTest, CommitsTheTailFromItsFirstId) {
 }
 
 TEST(TokenTrackTest, CountsFollowEveryCutAndAppend) {
-  for (uint32_t seed = 0; seed < 50; ++seed) {
+  for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     TokenTrack track;
     absl::flat_hash_map<TokenId, int32_t> counts;
@@ -66,8 +66,22 @@ TEST(TokenTrackTest, CountsFollowEveryCutAndAppend) {
       const auto base = static_cast<Position>(prompt + random() % (track.size() - prompt + 1));
       std::vector<TokenId> ids;
       for (size_t n = random() % 5; n > 0; --n) ids.push_back(random() % 4);
-      track.Extend(base, ids, 0, Author::kSmall);
+      switch (random() % 4) {
+        case 0:
+          track.CutTail(static_cast<int32_t>(random() % (track.tail().size() + 1)));
+          [[fallthrough]];
+        case 1:
+          for (const TokenId id : ids) track.AppendTentative(id, {});
+          break;
+        case 2:
+          while (random() % 2 == 0 && !track.tail().empty()) track.CommitFirst();
+          break;
+        default:
+          track.Extend(base, ids, random() % 2 == 0 ? static_cast<int32_t>(ids.size()) : 0,
+                       Author::kSmall);
+      }
       const auto until = static_cast<Position>(prompt + random() % (track.size() - prompt + 1));
+      if (random() % 3 == 0) continue;  // Several changes between two counts.
       track.UpdateCounts(prompt, until, &counts);
       absl::flat_hash_map<TokenId, int32_t> expected;
       for (Position p = prompt; p < until; ++p) ++expected[track.ids()[p]];
