@@ -87,11 +87,19 @@ void StepLoop::Dial() {
 
 bool StepLoop::Work() {
   const absl::Time now = parts_.clock->Now();
+  // What is known already does not wait for the end of a step: a seat that is free again, ids that
+  // are missing, a row that parked.
+  const bool said = SendPending(now);
   std::optional<PlannedStep> step = parts_.core->Plan(now);
   if (step.has_value()) {
     RunStep(*std::move(step));
     return true;
   }
+  // A plan that finds nothing may give back the lease or refuse a request.
+  return SendPending(now) || said;
+}
+
+bool StepLoop::SendPending(absl::Time now) {
   std::optional<v1::WorkerFrame> said = parts_.core->TakePending(now);
   if (!said.has_value()) return false;
   parts_.client->Send(*std::move(said));

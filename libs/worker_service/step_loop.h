@@ -53,6 +53,7 @@ class StepLoop {
   void Dial();
   // True when there was something to do.
   bool Work();
+  bool SendPending(absl::Time now);
   void RunStep(PlannedStep step);
   void CheckDrain();
   void Observe();

@@ -47,9 +47,9 @@ class WorkerRunnerTest : public ::testing::Test {
   bool WaitForHello() {
     return scheduler_.WaitFor([](const v1::WorkerFrame& frame) { return frame.has_hello(); });
   }
-  void OpenRequest(uint64_t key, const std::string& id, int32_t max_new, int32_t credit = 0) {
-    v1::CommandFrame frame;
-    v1::Open& open = *frame.add_opens();
+  static void AddRequest(uint64_t key, const std::string& id, int32_t max_new, int32_t credit,
+                         v1::CommandFrame* frame) {
+    v1::Open& open = *frame->add_opens();
     open.set_request(key);
     open.set_epoch(1);
     v1::GenerationSpec& spec = *open.mutable_spec();
@@ -60,6 +60,10 @@ class WorkerRunnerTest : public ::testing::Test {
     for (const TokenId id_of_prompt : {1, 2, 3}) open.add_ids(id_of_prompt);
     open.set_credit(credit);
     *open.mutable_turn()->mutable_window() = ToWire(Window::OwnRule());
+  }
+  void OpenRequest(uint64_t key, const std::string& id, int32_t max_new, int32_t credit = 0) {
+    v1::CommandFrame frame;
+    AddRequest(key, id, max_new, credit, &frame);
     scheduler_.Send(std::move(frame));
   }
   bool WaitForRow(const std::function<bool(const v1::RowReport&)>& wanted) {
@@ -95,6 +99,22 @@ TEST_F(WorkerRunnerTest, HeartbeatsGoOnDuringALongStep) {
     return frame.heartbeat().step_elapsed_us() > 50000 &&
            frame.heartbeat().step_predicted_us() == 400000;
   }));
+}
+
+TEST_F(WorkerRunnerTest, SaysWhatItKnowsBeforeALongStep) {
+  options_.timed_curve = "base=500,row=0,id=0";
+  Start();
+  ASSERT_TRUE(WaitForHello());
+  v1::CommandFrame frame;
+  frame.add_closes()->set_request(9);
+  AddRequest(1, "a", 1, /*credit=*/0, &frame);
+  scheduler_.Send(std::move(frame));
+  bool stepped = false;
+  EXPECT_TRUE(scheduler_.WaitFor([&stepped](const v1::WorkerFrame& heard) {
+    stepped |= heard.has_step();
+    return heard.closed_size() > 0;
+  }));
+  EXPECT_FALSE(stepped) << "the freed seat waited for the step of another request";
 }
 
 TEST_F(WorkerRunnerTest, ComesBackAfterABrokenStreamWithWhatItHolds) {
