@@ -98,14 +98,18 @@ absl::Duration AttachClient::Beat() {
   const absl::Time now = clock_.Now();
   if (now < next_beat_) return std::min(interval, next_beat_ - now);
   next_beat_ = now + interval;
-  const uint64_t term = term_.load();
-  const std::shared_ptr<Stream::Writer> ours = writer();
-  if (ours == nullptr || term == 0) return interval;
   v1::WorkerFrame frame;
-  frame.set_term(term);
+  std::shared_ptr<Stream::Writer> ours;
+  {
+    // Read as one: a term of one stream must not be said on the next, before its hello.
+    MutexLock lock(&mutex_);
+    ours = writer_;
+    frame.set_term(term_);
+  }
+  if (ours == nullptr || frame.term() == 0) return interval;
   *frame.mutable_heartbeat() = gauges_.Heartbeat(now);
   // A full queue is the sender's to handle; one heartbeat less says the same.
-  if (!ours->Write(std::move(frame))) return interval;
+  (void)ours->Write(std::move(frame));
   return interval;
 }
 

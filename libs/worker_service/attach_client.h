@@ -52,12 +52,12 @@ class AttachClient {
   uint64_t streams_ = 0;  // Of the calling thread.
   std::shared_ptr<v1::Scheduler::Stub> stub_;
 
-  std::atomic<uint64_t> term_{0};  // Of the Attached of this stream; 0 before it.
   std::atomic<int64_t> heartbeat_ms_{0};
   mutable Mutex mutex_;
   CondVar closed_;
   int open_streams_ ABSL_GUARDED_BY(mutex_) = 0;  // That gRPC still holds.
   uint64_t current_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t term_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the Attached of this stream; 0 before it.
   std::shared_ptr<Stream::Writer> writer_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_beat_ = absl::InfinitePast();  // Of the heartbeat thread.
   OwnerLoop heart_;
