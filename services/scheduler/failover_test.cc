@@ -173,6 +173,17 @@ TEST(Failover, TakesASilentAndAWedgedWorkerForDead) {
               ::testing::HasSubstr("wedged for 1m1s"));
 }
 
+TEST(Failover, APauseOfTheSchedulerItselfIsNobodysSilence) {
+  S s;
+  s.AttachAll();
+  s.now += absl::Seconds(10);
+  s.core.ForgivePause(s.now);
+  s.Tick(absl::Seconds(3));
+  EXPECT_TRUE(s.peers.closed_workers.empty());
+  s.Tick(absl::Milliseconds(1));
+  EXPECT_EQ(s.peers.closed_workers.size(), 2u) << "from then on it counts again";
+}
+
 TEST(Failover, ASlowStepWithAMatchingPredictionIsNoDeath) {
   S s;
   s.AttachAll();

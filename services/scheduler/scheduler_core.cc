@@ -76,6 +76,10 @@ void SchedulerCore::OnWorkerGone(StreamId stream, absl::Time now) {
   if (const auto pair = workers_.OnGone(stream)) gateways_.PublishPair(*pair);
 }
 
+void SchedulerCore::ForgivePause(absl::Time now) {
+  for (const auto& [stream, worker] : state_.directory.workers()) worker->pulse.heard_at = now;
+}
+
 void SchedulerCore::OnTick(absl::Time now) {
   state_.now = now;
   CloseDeadWorkers();

@@ -44,6 +44,9 @@ class SchedulerCore {
   void OnWorkerFrame(StreamId stream, const v1::WorkerFrame& frame, absl::Time now);
   void OnGatewayGone(StreamId stream, absl::Time now);
   void OnWorkerGone(StreamId stream, absl::Time now);
+  // The caller stood still until now and may not have heard what was said meanwhile: nobody's
+  // silence counts from before. Call it ahead of OnTick.
+  void ForgivePause(absl::Time now);
   // Watchdog, waits, deadlines, leases. Call it every 10 ms or so while there is work.
   void OnTick(absl::Time now);
   // Releases, grants and sends what the inputs since the last call produced.

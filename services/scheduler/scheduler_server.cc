@@ -131,6 +131,8 @@ class SchedulerServer::Impl : public Output {
   absl::Duration AfterBatch() {
     const absl::Time now = Now();
     if (now - last_tick_ >= kTick) {
+      // Stopped, or starved of a processor: what the workers said still waits to be read.
+      if (now - last_tick_ > options_.core.heartbeat) core_.ForgivePause(now);
       last_tick_ = now;
       core_.OnTick(now);
     }

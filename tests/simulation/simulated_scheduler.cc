@@ -1,5 +1,6 @@
 #include "tests/simulation/simulated_scheduler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "libs/status/check.h"
@@ -19,6 +20,7 @@ void SimulatedScheduler::Start(absl::Duration clock_skew) {
   core_ = std::make_unique<SchedulerCore>(
       options_, static_cast<uint64_t>(absl::ToUnixMillis(wall_clock)),
       SchedulerCore::Parts{.opening = OpeningOf, .release = nullptr, .on_end = {}, .output = this});
+  last_tick_ = events_->now();
   const int generation = ++generation_;
   events_->After(kTick, [this, generation] { Tick(generation); });
 }
@@ -28,6 +30,8 @@ void SimulatedScheduler::Kill() {
   core_.reset();
   ++restarts_;
   flush_due_ = false;
+  frozen_until_ = absl::InfinitePast();
+  unread_.clear();
   ++generation_;
   for (const auto& [stream, wire] : std::exchange(gateways_, {})) {
     wire->DropServer();
@@ -39,19 +43,34 @@ void SimulatedScheduler::Kill() {
   }
 }
 
+void SimulatedScheduler::Freeze(absl::Duration time) {
+  if (core_ != nullptr) frozen_until_ = std::max(frozen_until_, events_->now() + time);
+}
+
+void SimulatedScheduler::Take(std::function<void()> input) {
+  if (frozen() || !unread_.empty()) {
+    unread_.push_back(std::move(input));
+    return;
+  }
+  input();
+  FlushSoon();
+}
+
 bool SimulatedScheduler::Accept(const std::shared_ptr<GatewayWire>& wire) {
   if (core_ == nullptr) return false;
   const StreamId stream = next_stream_++;
   gateways_[stream] = wire;
   wire->SetServer({[this, stream](const v1::GatewayFrame& frame) {
-                     if (!gateways_.contains(stream)) return;
-                     core_->OnGatewayFrame(stream, frame, events_->now());
-                     FlushSoon();
+                     Take([this, stream, frame] {
+                       if (!gateways_.contains(stream)) return;
+                       core_->OnGatewayFrame(stream, frame, events_->now());
+                     });
                    },
                    [this, stream] {
-                     if (gateways_.erase(stream) == 0) return;
-                     core_->OnGatewayGone(stream, events_->now());
-                     FlushSoon();
+                     Take([this, stream] {
+                       if (gateways_.erase(stream) == 0) return;
+                       core_->OnGatewayGone(stream, events_->now());
+                     });
                    }});
   return true;
 }
@@ -61,14 +80,16 @@ bool SimulatedScheduler::Accept(const std::shared_ptr<WorkerWire>& wire) {
   const StreamId stream = next_stream_++;
   workers_[stream] = wire;
   wire->SetServer({[this, stream](const v1::WorkerFrame& frame) {
-                     if (!workers_.contains(stream)) return;
-                     core_->OnWorkerFrame(stream, frame, events_->now());
-                     FlushSoon();
+                     Take([this, stream, frame] {
+                       if (!workers_.contains(stream)) return;
+                       core_->OnWorkerFrame(stream, frame, events_->now());
+                     });
                    },
                    [this, stream] {
-                     if (workers_.erase(stream) == 0) return;
-                     core_->OnWorkerGone(stream, events_->now());
-                     FlushSoon();
+                     Take([this, stream] {
+                       if (workers_.erase(stream) == 0) return;
+                       core_->OnWorkerGone(stream, events_->now());
+                     });
                    }});
   return true;
 }
@@ -78,12 +99,20 @@ void SimulatedScheduler::FlushSoon() {
   events_->After(kFlushDelay, [this, generation = generation_] {
     if (generation != generation_) return;
     flush_due_ = false;
-    core_->Flush(events_->now());
+    if (!frozen()) core_->Flush(events_->now());
   });
 }
 
 void SimulatedScheduler::Tick(int generation) {
   if (generation != generation_) return;
+  if (frozen()) {
+    events_->At(frozen_until_, [this, generation] { Tick(generation); });
+    return;
+  }
+  for (const auto& input : std::exchange(unread_, {})) input();
+  // As the server does.
+  if (events_->now() - last_tick_ > options_.heartbeat) core_->ForgivePause(events_->now());
+  last_tick_ = events_->now();
   core_->OnTick(events_->now());
   core_->Flush(events_->now());
   CheckWaits();

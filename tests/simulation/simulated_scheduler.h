@@ -2,8 +2,10 @@
 // killed and started again with a new term at will.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "services/scheduler/scheduler_core.h"
 #include "tests/simulation/event_queue.h"
@@ -23,6 +25,8 @@ class SimulatedScheduler : public Output {
   // `clock_skew` is added to the wall clock that the term is made of.
   void Start(absl::Duration clock_skew);
   void Kill();
+  // The process stands still for so long; what arrives waits.
+  void Freeze(absl::Duration time);
   bool running() const { return core_ != nullptr; }
   // REQUIRES: running().
   const SchedulerCore& core() const { return *core_; }
@@ -39,6 +43,8 @@ class SimulatedScheduler : public Output {
   void CloseWorker(StreamId stream, const absl::Status& why) override;
 
  private:
+  bool frozen() const { return events_->now() < frozen_until_; }
+  void Take(std::function<void()> input);
   void FlushSoon();
   void Tick(int generation);
   void CheckWaits() const;
@@ -51,6 +57,9 @@ class SimulatedScheduler : public Output {
   int restarts_ = 0;
   uint64_t expired_leases_ = 0;
   bool flush_due_ = false;
+  absl::Time last_tick_;
+  absl::Time frozen_until_ = absl::InfinitePast();
+  std::vector<std::function<void()>> unread_;  // What arrived since it froze.
   StreamId next_stream_ = 1;
   std::map<StreamId, std::shared_ptr<GatewayWire>> gateways_;
   std::map<StreamId, std::shared_ptr<WorkerWire>> workers_;

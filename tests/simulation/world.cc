@@ -155,7 +155,7 @@ void World::PlanFaults() {
 
 void World::Fault() {
   SimulatedWorker& worker = *workers_[random_.Between(0, workers_.size() - 1)];
-  switch (random_.Between(0, 6)) {
+  switch (random_.Between(0, 7)) {
     case 0:
     case 1:
       KillWorker();
@@ -164,15 +164,22 @@ void World::Fault() {
       worker.Cut(random_.Chance(0.3));
       break;
     case 3:
-      worker.Freeze(random_.Chance(0.5) ? absl::Milliseconds(random_.Between(5, 200))
-                                        : absl::Seconds(random_.Between(2, 8)));
+      worker.Freeze(DrawPause());
       break;
     case 4:
       gateways_[random_.Between(0, gateways_.size() - 1)]->Cut(random_.Chance(0.3));
       break;
+    case 5:
+      scheduler_->Freeze(DrawPause());
+      break;
     default:
       KillScheduler();
   }
+}
+
+absl::Duration World::DrawPause() {
+  return random_.Chance(0.5) ? absl::Milliseconds(random_.Between(5, 200))
+                             : absl::Seconds(random_.Between(2, 8));
 }
 
 void World::KillWorker() {

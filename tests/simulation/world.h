@@ -30,6 +30,7 @@ class World {
   ClientPlan DrawRequest(int number);
   void PlanFaults();
   void Fault();
+  absl::Duration DrawPause();
   void DrawPolicy();
   void KillWorker();
   void KillScheduler();
