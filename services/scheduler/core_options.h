@@ -26,7 +26,8 @@ struct CoreOptions {
   // New requests that wait for a worker with room; beyond it they are refused.
   int max_queued = 1024;
   LargePoolGone large_pool_gone = LargePoolGone::kWait;
-  absl::Duration large_wait = absl::Seconds(10);    // Without any large worker (kWait).
+  // Without any large worker (kWait), from the loss of the last one.
+  absl::Duration large_wait = absl::Seconds(10);
   absl::Duration small_wait = absl::Seconds(10);    // Without any small worker.
   absl::Duration queue_wait = absl::Seconds(60);    // For a seat on a full pool.
   absl::Duration client_stall = absl::Seconds(60);  // Parked without a new acknowledgement.

@@ -1,5 +1,6 @@
 #include "services/scheduler/placement.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -125,10 +126,18 @@ bool Placement::AnyRoom(int pair, Role role) const {
   return false;
 }
 
-absl::Duration Placement::WaitCap(const RequestMachine& request) const {
+absl::Time Placement::WaitEnd(const RequestMachine& request) const {
   const Role role = request.pen().role;
-  if (!PoolEmpty(request.origin().pair, role)) return state_->options.queue_wait;
-  return role == Role::kSmall ? state_->options.small_wait : state_->options.large_wait;
+  const int pair = request.origin().pair;
+  const absl::Time queued = request.phase_since();
+  const absl::Time seat = queued + state_->options.queue_wait;
+  if (!PoolEmpty(pair, role)) return seat;
+  // The time that it queued for a full worker is not held against it, but a pool that comes and
+  // goes does not make it wait for ever.
+  const absl::Time empty = state_->directory.pair(pair).empty_since[Index(role)];
+  const absl::Duration wait =
+      role == Role::kSmall ? state_->options.small_wait : state_->options.large_wait;
+  return std::min(std::max(queued, empty), seat) + wait;
 }
 
 void Placement::Wait(RequestMachine* request) {
@@ -148,7 +157,7 @@ void Placement::Wait(RequestMachine* request) {
     return;
   }
   request->SetPhase(Phase::kWaiting, state_->now);
-  request->WaitUntil(request->phase_since() + WaitCap(*request));
+  request->WaitUntil(WaitEnd(*request));
   state_->timers.Arm({request->wait_until(), request->origin().key, Timer::Kind::kWait});
   if (waiting_[{pair, role}].insert(request->origin().key).second && !request->placed()) {
     ++newcomers_;
@@ -221,7 +230,7 @@ bool Placement::EvictOne(int pair) {
 void Placement::WaitTimer(RequestMachine* request) {
   if (request->phase() != Phase::kWaiting) return;
   // The cause of the wait may have changed since the timer was set.
-  const absl::Time until = request->phase_since() + WaitCap(*request);
+  const absl::Time until = WaitEnd(*request);
   if (state_->now < until) {
     if (until != request->wait_until()) {
       request->WaitUntil(until);

@@ -50,7 +50,7 @@ class Placement {
   void OpenOn(RequestMachine* request, Role role, AttachedWorker* worker);
   void TurnGiven(RequestMachine* request, AttachedWorker* worker, int64_t unseen_ids);
   void Wait(RequestMachine* request);
-  absl::Duration WaitCap(const RequestMachine& request) const;
+  absl::Time WaitEnd(const RequestMachine& request) const;
   bool PoolEmpty(int pair, Role role) const;
   bool EvictOne(int pair);
 

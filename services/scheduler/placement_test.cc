@@ -68,6 +68,31 @@ TEST(Placement, EndsAWaitForASeatAtItsCap) {
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1) << "of the first request";
 }
 
+TEST(Placement, CountsTheWaitForAWorkerFromTheLossOfTheLastOne) {
+  for (const bool comes_back : {true, false}) {
+    S s;
+    AttachWithSeats(&s, 1, 1);
+    s.Submit(1);
+    s.Submit(2);  // Queues for the only seat, longer than it may wait for a worker.
+    for (int second = 0; second < 30; ++second) {
+      s.Beat(S::kSmall);
+      s.Tick(absl::Seconds(1));
+    }
+    s.WorkerGone(S::kSmall);
+    s.Tick(CoreOptions().small_wait - absl::Milliseconds(1));
+    EXPECT_EQ(s.Heard().rejections_size(), 0);
+    if (comes_back) {
+      s.Attach(Role::kSmall, 11);
+      EXPECT_EQ(s.Told(11).opens_size(), 2);
+      continue;
+    }
+    s.Tick(absl::Milliseconds(1));
+    const v1::SchedulerFrame heard = s.Heard();
+    ASSERT_EQ(heard.rejections_size(), 2);
+    EXPECT_EQ(heard.rejections(0).reason(), "no_small_worker");
+  }
+}
+
 TEST(Placement, EvictsAnIdleLargeSideWhenAnotherNeedsTheSeat) {
   S s;
   AttachWithSeats(&s, 8, 1);

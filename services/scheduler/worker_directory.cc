@@ -82,12 +82,14 @@ AttachedWorker* WorkerDirectory::Add(StreamId stream, const v1::WorkerHello& hel
   return added;
 }
 
-void WorkerDirectory::Remove(StreamId stream) {
+void WorkerDirectory::Remove(StreamId stream, absl::Time now) {
   const auto found = workers_.find(stream);
   TR_CHECK(found != workers_.end()) << stream;
   const AttachedWorker& worker = *found->second;
   Pair* const pair = pairs_[worker.pair].get();
-  pair->workers[static_cast<int>(worker.role)].erase(stream);
+  const int role = static_cast<int>(worker.role);
+  pair->workers[role].erase(stream);
+  if (pair->workers[role].empty()) pair->empty_since[role] = now;
   const auto device = devices_.find(worker.hello.device_key());
   if (device != devices_.end()) {
     device->second.members.erase(stream);
@@ -95,10 +97,6 @@ void WorkerDirectory::Remove(StreamId stream) {
   }
   workers_.erase(found);
   Refresh(pair);
-}
-
-void WorkerDirectory::Clear() {
-  for (const StreamId stream : Streams()) Remove(stream);
 }
 
 void WorkerDirectory::Refresh(Pair* pair) {

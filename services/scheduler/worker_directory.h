@@ -1,6 +1,6 @@
 // WorkerDirectory knows the attached workers, the pairs that they form and the devices that they
 // share. It judges a hello; it does not decide who works.
-// Ownership: owns its entries; a pointer is valid until Remove or Clear.
+// Ownership: owns its entries; a pointer is valid until Remove.
 // Threads: lives on the scheduler's loop.
 // Units: capacity in blocks and sequences. A pair's limits are 0 while no worker has told them.
 // Errors: FAILED_PRECONDITION when a worker does not fit its pair, INVALID_ARGUMENT when its hello
@@ -61,6 +61,8 @@ struct AttachedWorker {
 struct Pair {
   std::string name;
   absl::btree_set<StreamId> workers[kRoles];
+  // When the last worker of a role was lost; the infinite past while there never was one.
+  absl::Time empty_since[kRoles] = {absl::InfinitePast(), absl::InfinitePast()};
   // What all attached workers allow; kept while a role is away so that a pair does not change.
   int32_t context_limit = 0;
   int32_t usable_ids = 0;
@@ -85,8 +87,7 @@ class WorkerDirectory {
   absl::Status Judge(const v1::WorkerHello& hello);
   // REQUIRES: Judge(hello) is OK, stream unknown.
   AttachedWorker* Add(StreamId stream, const v1::WorkerHello& hello, absl::Time now);
-  void Remove(StreamId stream);
-  void Clear();
+  void Remove(StreamId stream, absl::Time now);
 
   AttachedWorker* Find(StreamId stream) const;
   AttachedWorker* FindById(const std::string& worker_id) const;

@@ -92,7 +92,7 @@ std::optional<int> WorkerSessions::OnGone(StreamId stream) {
   const int pair = worker->pair;
   const std::vector<uint64_t> requests(worker->open.begin(), worker->open.end());
   turns_->OnGone(*worker);
-  state_->directory.Remove(stream);
+  state_->directory.Remove(stream, state_->now);
   state_->releasable_workers.erase(stream);
   state_->outbox.workers.Forget(stream);
   for (const uint64_t key : requests) SideLost(state_->requests.Find(key), role);
@@ -146,7 +146,7 @@ absl::Status WorkerSessions::Drain(const std::string& worker_id) {
 void WorkerSessions::CloseAll(const absl::Status& why) {
   for (const StreamId stream : state_->directory.Streams()) {
     turns_->OnGone(*state_->directory.Find(stream));
-    state_->directory.Remove(stream);
+    state_->directory.Remove(stream, state_->now);
     state_->outbox.workers.Forget(stream);
     state_->output->CloseWorker(stream, why);
   }
