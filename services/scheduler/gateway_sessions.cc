@@ -9,8 +9,6 @@
 namespace tokenrouter {
 namespace {
 
-constexpr int kMaxPairs = 1024;  // Names that submits may invent before a worker attaches.
-
 TokenHistory HistoryOf(const v1::Submit& submit) {
   const int prompt = submit.spec().prompt_length();
   TokenHistory history(std::vector<TokenId>(submit.ids().begin(), submit.ids().begin() + prompt));
@@ -47,8 +45,10 @@ void GatewaySessions::OnHello(StreamId stream, const v1::GatewayHello& hello) {
   welcome->set_protocol_version(kProtocolVersion);
   if (hello.pair().empty() && state_->directory.pairs() > 0) {
     *welcome->mutable_pair() = Status(0);
+  } else if (const auto pair = state_->directory.FindPair(hello.pair())) {
+    *welcome->mutable_pair() = Status(*pair);
   } else if (!hello.pair().empty()) {
-    *welcome->mutable_pair() = Status(state_->directory.PairOf(hello.pair()));
+    welcome->mutable_pair()->set_pair(hello.pair());  // Nobody has attached to it yet.
   }
 }
 
@@ -91,12 +91,13 @@ std::optional<Refusal> GatewaySessions::Judge(const Session& session, const v1::
                    absl::StrCat("request ", spec.request_id(), " choice ", spec.choice(),
                                 " (handle ", submit.handle(), ") is in flight already")};
   }
-  if (spec.pair().empty() || state_->directory.pairs() >= kMaxPairs) {
+  if (spec.pair().empty() || !state_->directory.MayKnow(spec.pair())) {
     return Refusal{
         RejectReason::kInvalid, absl::StatusCode::kInvalidArgument,
         absl::StrCat("request ", spec.request_id(), ": unknown pair '", spec.pair(), "'")};
   }
-  return JudgeSubmit(submit, state_->directory.pair(state_->directory.PairOf(spec.pair())));
+  const auto pair = state_->directory.FindPair(spec.pair());
+  return JudgeSubmit(submit, pair ? state_->directory.pair(*pair) : Pair());
 }
 
 void GatewaySessions::OnSubmit(StreamId stream, Session* session, const v1::Submit& submit) {
@@ -112,10 +113,10 @@ void GatewaySessions::OnSubmit(StreamId stream, Session* session, const v1::Subm
     }
   }
   if (!refusal) {
-    const int pair = state_->directory.PairOf(submit.spec().pair());
+    const auto pair = state_->directory.FindPair(submit.spec().pair());
     const AdmissionLoad load{.live = state_->requests.size(),
                              .newcomers = placement_->newcomers(),
-                             .must_wait = !placement_->AnyRoom(pair, pen.role),
+                             .must_wait = !pair || !placement_->AnyRoom(*pair, pen.role),
                              .draining = state_->draining};
     refusal = JudgeLoad(load, submit.resumed(), state_->options);
   }

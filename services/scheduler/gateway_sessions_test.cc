@@ -69,6 +69,43 @@ TEST(Gateway, GetsADuplicateRefused) {
   EXPECT_EQ(s.Heard().rejections_size(), 0);
 }
 
+TEST(Gateway, InventsNoPairsByHellosAndInvalidSubmits) {
+  S s;
+  s.Connect();
+  EXPECT_EQ(s.Heard().welcome().pair().pair(), "pair");
+  v1::Submit submit = S::MakeSubmit(1);
+  submit.clear_ids();
+  s.Submit(submit);
+  s.Submit(2, "magic");
+  v1::WorkerHello hello = S::Hello(Role::kSmall, "small");
+  hello.set_context_limit(0);
+  s.Attach(S::kSmall, hello);
+  EXPECT_EQ(s.core.directory().pairs(), 0);
+}
+
+TEST(Gateway, MayStillUseKnownPairsWhenTheirNumberIsAtItsLimit) {
+  CoreOptions options;
+  options.max_queued = kMaxPairs;
+  S s(options);
+  s.AttachAll();
+  const auto submit_to = [&s](uint64_t handle, const std::string& pair) {
+    v1::Submit submit = S::MakeSubmit(handle);
+    submit.mutable_spec()->set_pair(pair);
+    s.Submit(submit);
+  };
+  for (int i = 1; i < kMaxPairs; ++i) submit_to(i, "pair" + std::to_string(i));
+  s.ForgetFrames();
+  submit_to(5000, "pair");
+  EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1);
+  EXPECT_EQ(s.Heard().rejections_size(), 0);
+  submit_to(5001, "another");
+  EXPECT_THAT(s.Heard().rejections(0).message(), HasSubstr("another"));
+  v1::WorkerHello hello = S::Hello(Role::kSmall, "late");
+  hello.set_pair("another");
+  s.Attach(11, hello);
+  EXPECT_EQ(s.peers.closed_workers.at(11).code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST(Gateway, GetsAnUnknownAlgorithmAndAnEmptyPairRefused) {
   S s;
   s.AttachAll();

@@ -11,13 +11,20 @@ namespace tokenrouter {
 int WorkerDirectory::PairOf(const std::string& name) {
   const auto [found, fresh] = pair_numbers_.try_emplace(name, pairs());
   if (fresh) {
+    TR_CHECK(pairs() < kMaxPairs) << name;
     pairs_.push_back(std::make_unique<Pair>());
     pairs_.back()->name = name;
   }
   return found->second;
 }
 
-absl::Status WorkerDirectory::Judge(const v1::WorkerHello& hello) {
+std::optional<int> WorkerDirectory::FindPair(const std::string& name) const {
+  const auto found = pair_numbers_.find(name);
+  if (found == pair_numbers_.end()) return std::nullopt;
+  return found->second;
+}
+
+absl::Status WorkerDirectory::Judge(const v1::WorkerHello& hello) const {
   if (hello.protocol_version() != kProtocolVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat("worker ", hello.worker_id(), " speaks protocol version ",
@@ -35,7 +42,13 @@ absl::Status WorkerDirectory::Judge(const v1::WorkerHello& hello) {
         hello.context_limit(), ", usable ids ", hello.usable_ids(), ", max sequences ",
         hello.max_sequences(), "; names must be set and limits positive"));
   }
-  return JudgeAgainstPair(hello, pair(PairOf(hello.pair())));
+  if (!MayKnow(hello.pair())) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "worker ", hello.worker_id(), " is of the new pair ", hello.pair(), ", but this scheduler ",
+        "knows ", pairs(), " pairs already; the limit is ", kMaxPairs));
+  }
+  const std::optional<int> known = FindPair(hello.pair());
+  return known ? JudgeAgainstPair(hello, pair(*known)) : absl::OkStatus();
 }
 
 absl::Status WorkerDirectory::JudgeAgainstPair(const v1::WorkerHello& hello,

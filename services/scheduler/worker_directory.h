@@ -4,12 +4,13 @@
 // Threads: lives on the scheduler's loop.
 // Units: capacity in blocks and sequences. A pair's limits are 0 while no worker has told them.
 // Errors: FAILED_PRECONDITION when a worker does not fit its pair, INVALID_ARGUMENT when its hello
-// makes no sense; messages name both values.
+// makes no sense, RESOURCE_EXHAUSTED for one pair too many; messages name both values.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,15 +77,21 @@ struct Device {
   TurnLease lease;
 };
 
+// Pairs are never forgotten: a peer that invents names must not grow the process.
+inline constexpr int kMaxPairs = 1024;
+
 class WorkerDirectory {
  public:
-  // The number of a pair; a new name gets a new number.
+  // The number of a pair; a new name gets a new number. REQUIRES: MayKnow(name).
   int PairOf(const std::string& name);
+  std::optional<int> FindPair(const std::string& name) const;
+  // Whether the pair is known or there is room for one more.
+  bool MayKnow(const std::string& name) const { return pairs() < kMaxPairs || FindPair(name); }
   const Pair& pair(int index) const { return *pairs_[index]; }
   int pairs() const { return static_cast<int>(pairs_.size()); }
 
   // Whether the hello may join.
-  absl::Status Judge(const v1::WorkerHello& hello);
+  absl::Status Judge(const v1::WorkerHello& hello) const;
   // REQUIRES: Judge(hello) is OK, stream unknown.
   AttachedWorker* Add(StreamId stream, const v1::WorkerHello& hello, absl::Time now);
   void Remove(StreamId stream, absl::Time now);
