@@ -179,10 +179,13 @@ void Placement::Clear() {
 void Placement::RetryWaiting(int pair) {
   for (const Role role : {Role::kSmall, Role::kLarge}) {
     const auto pool = waiting_.find({pair, role});
-    if (pool == waiting_.end() || pool->second.empty()) continue;
-    const std::vector<uint64_t> keys(pool->second.begin(), pool->second.end());
-    for (const uint64_t key : keys) {
-      if (!AnyRoom(pair, role)) break;
+    if (pool == waiting_.end()) continue;
+    // Forwarding changes the set, so each step looks for the next one: a frame that frees one seat
+    // costs one request, however many wait.
+    uint64_t key = 0;
+    for (auto next = pool->second.begin(); next != pool->second.end() && AnyRoom(pair, role);
+         next = pool->second.upper_bound(key)) {
+      key = *next;
       RequestMachine* const request = state_->requests.Find(key);
       if (request != nullptr && request->phase() == Phase::kWaiting) Forward(request);
     }
@@ -204,7 +207,8 @@ void Placement::MakeRoom(int pair) {
   if (pool == waiting_.end() || pool->second.empty()) return;
   size_t closing = 0;
   for (const StreamId stream : state_->directory.pair(pair).workers[Index(Role::kLarge)]) {
-    closing += state_->directory.Find(stream)->closing.size();
+    const AttachedWorker& worker = *state_->directory.Find(stream);
+    if (!worker.draining) closing += worker.closing.size();
   }
   for (; closing < pool->second.size(); ++closing) {
     if (AnyRoom(pair, Role::kLarge) || !EvictOne(pair)) return;
@@ -214,7 +218,9 @@ void Placement::MakeRoom(int pair) {
 bool Placement::EvictOne(int pair) {
   std::vector<EvictionCandidate> candidates;
   for (const StreamId stream : state_->directory.pair(pair).workers[Index(Role::kLarge)]) {
-    for (const uint64_t key : state_->directory.Find(stream)->open) {
+    const AttachedWorker& worker = *state_->directory.Find(stream);
+    if (worker.draining) continue;  // A seat there is of no use.
+    for (const uint64_t key : worker.open) {
       const RequestMachine* const request = state_->requests.Find(key);
       if (request->pen().role == Role::kLarge) continue;
       candidates.push_back({key, request->side(Role::kLarge).known});

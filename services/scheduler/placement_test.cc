@@ -122,6 +122,18 @@ TEST(Placement, EvictsAnIdleLargeSideWhenAnotherNeedsTheSeat) {
   EXPECT_EQ(s.core.counters().reopened[Index(Role::kLarge)][Index(ReopenCause::kEvicted)], 1u);
 }
 
+TEST(Placement, EvictsNobodyFromADrainingWorker) {
+  S s;
+  AttachWithSeats(&s, 8, 1);
+  s.Submit(1);
+  s.Submit(2);
+  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kLarge, S::Departing(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
+  ASSERT_TRUE(s.core.DrainWorker("large").ok());
+  s.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {40}), Role::kLarge));
+  EXPECT_EQ(s.Told(S::kLarge).closes_size(), 0) << "its seat could not be given to anybody";
+}
+
 TEST(Placement, SpreadsRequestsByLoad) {
   S s;
   s.Attach(Role::kSmall, 10);
