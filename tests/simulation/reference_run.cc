@@ -1,5 +1,7 @@
 #include "tests/simulation/reference_run.h"
 
+#include <algorithm>
+
 #include "libs/routing/algorithm_registry.h"
 #include "libs/routing/wire_types.h"
 #include "libs/status/check.h"
@@ -13,11 +15,13 @@ class OneModel {
   OneModel(const HashModelOptions& options, const v1::GenerationSpec& spec) : model_(options) {
     context_.parameters = *FromWire(spec.sampling(), spec.choice());
     context_.stop_ids = options.eos_ids;
-    context_.mask_stop_ids_before = spec.prompt_length() + spec.stop().min_new_tokens();
+    context_.mask_stop_ids_before =
+        spec.prompt_length() + std::max(0, spec.stop().min_new_tokens() - 1);
   }
+  void Count(TokenId id) { ++context_.generated_counts[id]; }
   Choice Next(const HashHistory& history) {
-    auto choice =
-        model_.Next(history.At(history.length()), history.length(), context_, {}, {}, &scratch_);
+    auto choice = model_.Next(history.At(history.length()), history.length(), context_,
+                              context_.generated_counts, {}, &scratch_);
     TR_CHECK(choice.ok()) << choice.status();
     return *choice;
   }
@@ -61,6 +65,7 @@ ReferenceAnswer RunReference(const v1::GenerationSpec& spec, const std::vector<T
     }
     answer.ids.push_back(choice.id);
     history.Append({&choice.id, 1});
+    for (OneModel& model : models) model.Count(choice.id);
     answer.reason = ToWire(CheckStop(rules, choice.id, static_cast<int32_t>(answer.ids.size())));
   }
   return answer;

@@ -119,8 +119,7 @@ ClientPlan World::DrawRequest(int number) {
   spec.set_prompt_length(static_cast<int32_t>(length));
   spec.mutable_stop()->set_max_new_tokens(static_cast<int32_t>(random_.Between(1, 60)));
   if (random_.Chance(0.2)) spec.mutable_stop()->set_ignore_eos(true);
-  spec.mutable_sampling()->set_temperature(random_.Chance(0.5) ? 0.0f : 1.0f);
-  spec.mutable_sampling()->set_seed(random_.Bits());
+  DrawSampling(&spec);
   v1::RoutingParameters& routing = *spec.mutable_routing();
   static constexpr const char* kAlgorithms[] = {"never", "always", "random", "entropy",
                                                 "speculative"};
@@ -145,6 +144,28 @@ ClientPlan World::DrawRequest(int number) {
     plan.stops_after = static_cast<int>(random_.Between(1, 20));
   }
   return plan;
+}
+
+void World::DrawSampling(v1::GenerationSpec* spec) {
+  v1::SamplingParameters& sampling = *spec->mutable_sampling();
+  sampling.set_temperature(random_.Chance(0.5) ? 0.0f : 1.0f);
+  sampling.set_seed(random_.Bits());
+  if (random_.Chance(0.2)) spec->set_choice(static_cast<uint32_t>(random_.Between(1, 3)));
+  if (random_.Chance(0.3)) {
+    sampling.set_frequency_penalty(0.1f * static_cast<float>(random_.Between(-5, 10)));
+    sampling.set_presence_penalty(0.1f * static_cast<float>(random_.Between(-5, 10)));
+    sampling.set_repetition_penalty(0.1f * static_cast<float>(random_.Between(5, 20)));
+  }
+  if (random_.Chance(0.2)) {
+    for (int i = 0; i < 3; ++i) {
+      (*sampling.mutable_logit_bias())[static_cast<TokenId>(random_.Between(0, kUsableIds - 1))] =
+          static_cast<float>(random_.Between(-5, 5));
+    }
+  }
+  if (random_.Chance(0.3)) {
+    spec->mutable_stop()->set_min_new_tokens(
+        static_cast<int32_t>(random_.Between(0, spec->stop().max_new_tokens())));
+  }
 }
 
 void World::PlanFaults() {

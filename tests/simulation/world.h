@@ -29,6 +29,7 @@ class World {
   void BuildRequests();
   ClientPlan DrawRequest(int number);
   void PlanFaults();
+  void DrawSampling(v1::GenerationSpec* spec);
   void Fault();
   absl::Duration DrawPause();
   void DrawPolicy();
