@@ -7,21 +7,21 @@
 
 namespace tokenrouter {
 
-absl::StatusOr<StopMatcher> StopMatcher::Create(std::vector<std::string> stops, bool include_stop) {
+absl::StatusOr<StopMatcher> StopMatcher::Create(std::vector<std::string> stops) {
   if (stops.size() > kMaxStopStrings) {
     return absl::InvalidArgumentError(
-        absl::StrCat(stops.size(), " stop strings are over the limit of ", kMaxStopStrings));
+        absl::StrCat("stop has ", stops.size(), " strings; allowed: at most ", kMaxStopStrings));
   }
   std::vector<Stop> prepared;
   for (std::string& stop : stops) {
-    if (stop.empty()) return absl::InvalidArgumentError("a stop string is empty");
-    if (stop.size() > kMaxStopStringBytes) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a stop string of ", stop.size(), " bytes is over the limit of ", kMaxStopStringBytes));
+    if (stop.empty() || stop.size() > kMaxStopStringBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("stop[", prepared.size(), "] has ",
+                                                     stop.size(), " bytes; allowed: 1 to ",
+                                                     kMaxStopStringBytes));
     }
     prepared.push_back(Prepare(std::move(stop)));
   }
-  return StopMatcher(std::move(prepared), include_stop);
+  return StopMatcher(std::move(prepared));
 }
 
 StopMatcher::Stop StopMatcher::Prepare(std::string text) {
@@ -44,36 +44,25 @@ bool StopMatcher::Advance(Stop& stop, char byte) {
   return stop.matched == stop.text.size();
 }
 
-void StopMatcher::Feed(char byte, int64_t tokens) {
-  ++seen_;
-  for (size_t i = 0; i < stops_.size(); ++i) {
-    if (!Advance(stops_[i], byte)) continue;
-    const size_t begin = seen_ - stops_[i].text.size();
-    if (match_.has_value() && match_->begin <= begin) continue;
-    const size_t text_end = include_stop_ ? seen_ : begin;
-    match_ = StopMatch{i, begin, seen_, text_end, TokensFor(text_end, tokens), tokens};
+size_t StopMatcher::Feed(char byte) {
+  size_t longest = 0;
+  for (Stop& stop : stops_) {
+    if (Advance(stop, byte)) longest = std::max(longest, stop.text.size());
   }
+  return longest;
 }
 
-int64_t StopMatcher::TokensFor(size_t end, int64_t latest) const {
-  for (const TokenMark& mark : marks_) {
-    if (mark.end >= end) return mark.tokens;
-  }
-  return latest;
-}
-
-std::string StopMatcher::Push(std::string_view chunk, int64_t tokens) {
-  if (match_.has_value()) return "";
-  held_.append(chunk);
+std::string StopMatcher::Push(std::string_view chunk) {
+  if (matched_) return "";
   for (const char byte : chunk) {
-    Feed(byte, tokens);
-    if (match_.has_value()) {
-      std::string text = Release(match_->text_end - released_);
-      held_.clear();
-      return text;
-    }
+    held_ += byte;
+    const size_t complete = Feed(byte);
+    if (complete == 0) continue;
+    matched_ = true;
+    std::string text = Release(held_.size() - complete);
+    held_.clear();
+    return text;
   }
-  if (!chunk.empty()) marks_.push_back({seen_, tokens});
   return Release(held_.size() - LongestBeginning());
 }
 
@@ -86,8 +75,6 @@ size_t StopMatcher::LongestBeginning() const {
 std::string StopMatcher::Release(size_t bytes) {
   std::string text = held_.substr(0, bytes);
   held_.erase(0, bytes);
-  released_ += bytes;
-  while (!marks_.empty() && marks_.front().end < released_) marks_.pop_front();
   return text;
 }
 

@@ -61,18 +61,18 @@ TextPiece TextStream::PushToken(const LinkEvent& event, size_t index, bool is_st
   // The id that stopped the request is counted but is no part of the answer.
   if (!is_stop_id) {
     token.text = detokenizer_->Push(token.id);
-    piece.text = stops_.Push(token.text, usage_.completion_tokens());
+    piece.text = stops_.Push(token.text);
   }
   piece.tokens.push_back(std::move(token));
-  if (stops_.match()) reason_ = FinishReason::kStop;
+  if (stops_.matched()) reason_ = FinishReason::kStop;
   return piece;
 }
 
 void TextStream::End(const v1::Finish& finish, std::vector<TextPiece>* pieces) {
   reason_ = ReasonOf(finish.reason());
   detail_ = finish.detail();
-  std::string rest = stops_.Push(detokenizer_->Flush(), usage_.completion_tokens());
-  if (!stops_.match()) rest += stops_.Flush();
+  std::string rest = stops_.Push(detokenizer_->Flush());
+  if (!stops_.matched()) rest += stops_.Flush();
   if (!rest.empty()) pieces->push_back({std::move(rest), {}});
 }
 

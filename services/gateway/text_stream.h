@@ -38,7 +38,7 @@ class TextStream {
   // Length of the history that counts so far; the finish position once finished.
   int32_t position() const { return position_; }
   // True when a stop string ended it: the scheduler does not know yet.
-  bool ended_by_stop_string() const { return stops_.match().has_value(); }
+  bool ended_by_stop_string() const { return stops_.matched(); }
   const UsageCounts& usage() const { return usage_; }
 
  private:
