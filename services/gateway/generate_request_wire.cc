@@ -20,9 +20,6 @@ absl::Status SetInput(const v1::GenerateRequest& request, GenerationRequest* res
           std::vector<TokenId>(request.token_ids().ids().begin(), request.token_ids().ids().end());
       return absl::OkStatus();
     case v1::GenerateRequest::kChat: {
-      if (request.chat().messages().empty()) {
-        return InvalidField("chat", "chat has 0 messages; allowed: at least 1");
-      }
       std::vector<ChatTurn> turns;
       for (const v1::ChatMessage& message : request.chat().messages()) {
         turns.push_back({message.role(), message.content()});
@@ -50,19 +47,7 @@ absl::Status SetLimits(const v1::GenerateRequest& request, GenerationRequest* re
         absl::StrCat("min_new_tokens is ", request.min_new_tokens(), "; allowed: at least 0"));
   }
   result->min_new_tokens = request.min_new_tokens();
-  if (request.stop_size() > kMaxRequestStops || request.stop_token_ids_size() > kMaxStopTokenIds) {
-    return InvalidField(
-        "stop", absl::StrCat("stop has ", request.stop_size(), " strings and stop_token_ids ",
-                             request.stop_token_ids_size(), "; allowed: at most ", kMaxRequestStops,
-                             " and ", kMaxStopTokenIds));
-  }
-  for (const std::string& stop : request.stop()) {
-    if (stop.empty() || stop.size() > kMaxRequestStopBytes) {
-      return InvalidField("stop", absl::StrCat("stop has a string of ", stop.size(),
-                                               " bytes; allowed: 1 to ", kMaxRequestStopBytes));
-    }
-    result->stop.push_back(stop);
-  }
+  result->stop.assign(request.stop().begin(), request.stop().end());
   result->stop_token_ids.assign(request.stop_token_ids().begin(), request.stop_token_ids().end());
   result->ignore_eos = request.ignore_eos();
   return absl::OkStatus();

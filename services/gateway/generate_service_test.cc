@@ -103,6 +103,16 @@ TEST_F(GenerateServiceTest, RefusesBadRequestsByField) {
   request.clear_input();
   EXPECT_EQ(Generate(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   request = Request(5);
+  v1::ChatMessage* message = request.mutable_chat()->add_messages();
+  message->set_role("boss");
+  EXPECT_THAT(Generate(request).error_message(), HasSubstr("messages[0].role is \"boss\""));
+  request.clear_chat();
+  request.mutable_chat();
+  EXPECT_THAT(Generate(request).error_message(), HasSubstr("messages has 0 entries"));
+  request = Request(5);
+  request.add_stop("");
+  EXPECT_THAT(Generate(request).error_message(), HasSubstr("stop[0] has 0 bytes"));
+  request = Request(5);
   request.mutable_routing()->set_algorithm("oracle");
   EXPECT_THAT(Generate(request).error_message(), HasSubstr("oracle"));
 }

@@ -47,11 +47,9 @@ class Generation::Mailbox final : public GenerationSink {
 
 absl::StatusOr<std::unique_ptr<Generation>> Generation::Start(
     TokenRequest request, const GenerationEnvironment& environment, std::function<void()> wake) {
-  auto stops = StopMatcher::Create(request.stop);
-  if (!stops.ok()) return WithParam(stops.status(), "stop");
   auto mailbox = std::make_shared<Mailbox>(std::move(wake));
   std::unique_ptr<Generation> generation(
-      new Generation(request, *std::move(stops), environment, mailbox));
+      new Generation(request, std::move(request.stops), environment, mailbox));
   generation->handle_ =
       environment.port->Submit(std::move(request.spec), std::move(request.ids), std::move(mailbox));
   if (generation->handle_ == 0) {

@@ -35,8 +35,7 @@ class Generation {
     absl::Status error;  // With ended: why it failed; OK: see reason().
   };
 
-  // INVALID_ARGUMENT for stop strings that cannot be matched, UNAVAILABLE when the port is
-  // stopping.
+  // UNAVAILABLE when the port is stopping.
   static absl::StatusOr<std::unique_ptr<Generation>> Start(TokenRequest request,
                                                            const GenerationEnvironment& environment,
                                                            std::function<void()> wake);

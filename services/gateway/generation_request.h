@@ -1,4 +1,5 @@
-// A request as a client means it, before text becomes ids. HTTP and gRPC both end here.
+// A request as a client means it, before text becomes ids. HTTP and gRPC both end here; it holds
+// what they could read, and RequestIntake checks it.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,6 @@
 #include "services/gateway/text_model.h"
 
 namespace tokenrouter {
-
-inline constexpr int kMaxRequestStops = 16;
-inline constexpr int kMaxRequestStopBytes = 1024;
-inline constexpr int kMaxStopTokenIds = 128;
 
 struct RoutingChoice {
   std::string algorithm;

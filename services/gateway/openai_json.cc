@@ -92,21 +92,11 @@ absl::Status ParseSampling(const JsonFields& body, GenerationRequest* request) {
   return absl::OkStatus();
 }
 
-absl::Status CheckStopString(const std::string& name, const std::string& stop) {
-  if (!stop.empty() && stop.size() <= kMaxRequestStopBytes) return absl::OkStatus();
-  return InvalidField("stop", absl::StrCat(name, " has ", stop.size(), " bytes; allowed: 1 to ",
-                                           kMaxRequestStopBytes));
-}
-
 absl::Status ParseStops(const JsonFields& body, GenerationRequest* request) {
   const json::value* stop = body.Find("stop");
   if (stop != nullptr && stop->is_string()) {
     request->stop.emplace_back(stop->get_string());
   } else if (stop != nullptr && stop->is_array()) {
-    if (stop->get_array().size() > kMaxRequestStops) {
-      return InvalidField("stop", absl::StrCat("stop has ", stop->get_array().size(),
-                                               " strings; allowed: at most ", kMaxRequestStops));
-    }
     for (const json::value& entry : stop->get_array()) {
       if (!entry.is_string()) return body.WrongType("stop", entry, "a string or strings");
       request->stop.emplace_back(entry.get_string());
@@ -114,16 +104,8 @@ absl::Status ParseStops(const JsonFields& body, GenerationRequest* request) {
   } else if (stop != nullptr) {
     return body.WrongType("stop", *stop, "a string or an array of strings");
   }
-  for (size_t i = 0; i < request->stop.size(); ++i) {
-    TR_RETURN_IF_ERROR(CheckStopString(absl::StrCat("stop[", i, "]"), request->stop[i]));
-  }
   if (const json::value* ids = body.Find("stop_token_ids")) {
     TR_ASSIGN_OR_RETURN(request->stop_token_ids, ParseTokenIds("stop_token_ids", *ids));
-    if (request->stop_token_ids.size() > kMaxStopTokenIds) {
-      return InvalidField("stop_token_ids",
-                          absl::StrCat("stop_token_ids has ", request->stop_token_ids.size(),
-                                       " ids; allowed: at most ", kMaxStopTokenIds));
-    }
   }
   TR_ASSIGN_OR_RETURN(const auto ignore_eos, body.Bool("ignore_eos"));
   request->ignore_eos = ignore_eos.value_or(false);

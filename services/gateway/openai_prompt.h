@@ -13,8 +13,6 @@
 
 namespace tokenrouter {
 
-inline constexpr int kMaxMessages = 4096;
-
 // REQUIRES nothing of `body`: a missing field is an error that names it.
 absl::StatusOr<std::vector<ChatTurn>> ParseMessages(const JsonFields& body);
 

@@ -1,6 +1,7 @@
 #include "services/gateway/request_intake.h"
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "absl/strings/ascii.h"
@@ -21,6 +22,10 @@ namespace {
 
 constexpr size_t kMaxRequestIdBytes = 128;
 constexpr size_t kShownNameBytes = 64;
+constexpr size_t kMaxMessages = 4096;
+constexpr size_t kMaxStopTokenIds = 128;
+constexpr std::array<std::string_view, 5> kRoles = {"system", "user", "assistant", "tool",
+                                                    "developer"};
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -70,6 +75,34 @@ absl::Status CheckSampling(const SamplingParameters& sampling) {
   return WithParam(std::move(status), field);
 }
 
+absl::Status CheckTurns(const std::vector<ChatTurn>& turns) {
+  if (turns.empty() || turns.size() > kMaxMessages) {
+    return InvalidField("messages", absl::StrCat("messages has ", turns.size(),
+                                                 " entries; allowed: 1 to ", kMaxMessages));
+  }
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const std::string& role = turns[i].role;
+    if (std::find(kRoles.begin(), kRoles.end(), role) != kRoles.end()) continue;
+    const std::string name = absl::StrCat("messages[", i, "].role");
+    return InvalidField(name,
+                        absl::StrCat(name, " is \"", View(Utf8Prefix(role, kShownNameBytes)),
+                                     "\"; allowed: system, user, assistant, tool, developer"));
+  }
+  return absl::OkStatus();
+}
+
+// Creates the matcher of the stop strings.
+absl::StatusOr<StopMatcher> CheckStops(const GenerationRequest& request) {
+  if (request.stop_token_ids.size() > kMaxStopTokenIds) {
+    return InvalidField("stop_token_ids",
+                        absl::StrCat("stop_token_ids has ", request.stop_token_ids.size(),
+                                     " ids; allowed: at most ", kMaxStopTokenIds));
+  }
+  absl::StatusOr<StopMatcher> stops = StopMatcher::Create(request.stop);
+  if (!stops.ok()) return WithParam(stops.status(), "stop");
+  return stops;
+}
+
 v1::RoutingParameters ToWireRouting(const RoutingChoice& choice) {
   v1::RoutingParameters wire;
   wire.set_algorithm(choice.algorithm);
@@ -97,14 +130,27 @@ absl::Status RequestIntake::CheckModel(std::string_view name) const {
   return WithCode(WithParam(std::move(status), "model"), "model_not_found");
 }
 
+absl::StatusOr<std::string> RequestIntake::Render(const std::vector<ChatTurn>& turns,
+                                                  const std::string& template_kwargs_json) const {
+  TR_RETURN_IF_ERROR(CheckTurns(turns));
+  std::vector<ChatTurn> known = turns;
+  for (ChatTurn& turn : known) {
+    // What newer clients call a system message; chat templates do not know it.
+    if (turn.role == "developer") turn.role = "system";
+  }
+  absl::StatusOr<std::string> text = model_->RenderChat(known, template_kwargs_json);
+  if (!text.ok()) return WithParam(text.status(), "messages");
+  return text;
+}
+
 absl::StatusOr<std::vector<TokenId>> RequestIntake::Tokenize(const GenerationRequest& request,
                                                              int64_t limit) const {
   if (const auto* ids = std::get_if<std::vector<TokenId>>(&request.input)) return *ids;
   const auto* turns = std::get_if<std::vector<ChatTurn>>(&request.input);
   absl::StatusOr<std::string> rendered;
   if (turns != nullptr) {
-    rendered = model_->RenderChat(*turns, request.template_kwargs_json);
-    if (!rendered.ok()) return WithParam(rendered.status(), "messages");
+    rendered = Render(*turns, request.template_kwargs_json);
+    if (!rendered.ok()) return rendered.status();
   }
   const std::string& text = turns != nullptr ? *rendered : std::get<std::string>(request.input);
   const auto beyond = TokensBeyond(*model_, text, limit);
@@ -146,6 +192,7 @@ absl::StatusOr<TokenRequest> RequestIntake::Prepare(const GenerationRequest& req
   }
 
   TokenRequest result;
+  TR_ASSIGN_OR_RETURN(result.stops, CheckStops(request));
   TR_ASSIGN_OR_RETURN(result.ids, Tokenize(request, pair.context_limit()));
   if (result.ids.empty()) {
     return InvalidField(InputField(request),
@@ -171,7 +218,6 @@ absl::StatusOr<TokenRequest> RequestIntake::Prepare(const GenerationRequest& req
   *spec.mutable_stop() = ToWire(
       StopRules{request.stop_token_ids, request.ignore_eos, request.min_new_tokens, max_new});
   spec.set_string_stops(!request.stop.empty());
-  result.stop = request.stop;
   return result;
 }
 

@@ -1,8 +1,8 @@
-// RequestIntake makes a token request out of what a client asked for: model name, chat template,
-// tokenizer, ranges, context limit, seed, routing algorithm. HTTP and gRPC share it. Ownership: the
-// TextModel must outlive it. Threads: const and thread-safe; costs CPU time in proportion to the
-// prompt. Errors: NOT_FOUND for an unknown model, INVALID_ARGUMENT with the field as param,
-// UNAVAILABLE while the context limit of the pair is not known.
+// RequestIntake makes a token request out of what a client asked for: model name, roles, chat
+// template, tokenizer, ranges, stops, context limit, seed, routing algorithm. HTTP and gRPC share
+// it. Ownership: the TextModel must outlive it. Threads: const and thread-safe; costs CPU time in
+// proportion to the prompt. Errors: NOT_FOUND for an unknown model, INVALID_ARGUMENT with the field
+// as param, UNAVAILABLE while the context limit of the pair is not known.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "libs/text/stop_matcher.h"
 #include "proto/scheduler.pb.h"
 #include "services/gateway/generation_request.h"
 #include "services/gateway/text_model.h"
@@ -29,8 +30,8 @@ struct IntakeOptions {
 // Ready to be submitted.
 struct TokenRequest {
   v1::GenerationSpec spec;
-  std::vector<TokenId> ids;       // The prompt.
-  std::vector<std::string> stop;  // Strings, the gateway's own business.
+  std::vector<TokenId> ids;  // The prompt.
+  StopMatcher stops;         // Stop strings, the gateway's own business.
 };
 
 class RequestIntake {
@@ -46,6 +47,8 @@ class RequestIntake {
   const TextModel& text() const { return *model_; }
 
  private:
+  absl::StatusOr<std::string> Render(const std::vector<ChatTurn>& turns,
+                                     const std::string& template_kwargs_json) const;
   absl::StatusOr<std::vector<TokenId>> Tokenize(const GenerationRequest& request,
                                                 int64_t limit) const;
   absl::Status CheckIds(const GenerationRequest& request, const std::vector<TokenId>& prompt,

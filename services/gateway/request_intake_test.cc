@@ -46,6 +46,42 @@ TEST_F(RequestIntakeTest, FillsWhatTheClientLeftOut) {
   EXPECT_FALSE(tokens.spec.string_stops());
 }
 
+TEST_F(RequestIntakeTest, RefusesRolesThatNobodyHas) {
+  pair_.set_context_limit(1000);
+  request_.input = std::vector<ChatTurn>{{"user", "hi"}, {"boss", "x"}};
+  const ApiError error = Refusal();
+  EXPECT_EQ(error.param, "messages[1].role");
+  EXPECT_THAT(error.message, HasSubstr("messages[1].role is \"boss\"; allowed: system, user"));
+}
+
+TEST_F(RequestIntakeTest, ADeveloperMessageIsASystemMessage) {
+  pair_.set_context_limit(1000);
+  request_.input = std::vector<ChatTurn>{{"developer", "x"}};
+  TR_ASSERT_OK_AND_ASSIGN(const TokenRequest tokens, Prepare());
+  EXPECT_EQ(model_.Decode(tokens.ids), "system: x\n");
+}
+
+TEST_F(RequestIntakeTest, BoundsTheMessages) {
+  request_.input = std::vector<ChatTurn>();
+  EXPECT_THAT(Refusal().message, HasSubstr("messages has 0 entries; allowed: 1 to 4096"));
+  request_.input = std::vector<ChatTurn>(4097, {"user", ""});
+  EXPECT_THAT(Refusal().message, HasSubstr("messages has 4097 entries"));
+}
+
+TEST_F(RequestIntakeTest, BoundsWhatStops) {
+  request_.stop = std::vector<std::string>(17, "a");
+  EXPECT_EQ(Refusal().param, "stop");
+  EXPECT_THAT(Refusal().message, HasSubstr("stop has 17 strings; allowed: at most 16"));
+  request_.stop = {"a", ""};
+  EXPECT_THAT(Refusal().message, HasSubstr("stop[1] has 0 bytes; allowed: 1 to 1024"));
+  request_.stop = {std::string(1025, 'a')};
+  EXPECT_THAT(Refusal().message, HasSubstr("stop[0] has 1025 bytes"));
+  request_.stop = {};
+  request_.stop_token_ids.assign(129, 1);
+  EXPECT_EQ(Refusal().param, "stop_token_ids");
+  EXPECT_THAT(Refusal().message, HasSubstr("stop_token_ids has 129 ids; allowed: at most 128"));
+}
+
 TEST_F(RequestIntakeTest, KeepsWhatTheClientSaid) {
   request_.model = "other";
   request_.seed = 5;

@@ -25,7 +25,6 @@ void CheckRequest(const absl::StatusOr<OpenAiRequest>& request) {
   const GenerationRequest& generation = request->generation;
   TR_CHECK(generation.max_new_tokens.value_or(1) >= 1);
   TR_CHECK(generation.min_new_tokens >= 0);
-  TR_CHECK(generation.stop.size() <= kMaxRequestStops);
   for (const TokenId id : generation.stop_token_ids) TR_CHECK(id >= 0);
   TR_CHECK(!request->include_usage || request->stream);
 }
