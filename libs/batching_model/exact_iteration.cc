@@ -9,26 +9,29 @@
 namespace tokenrouter {
 namespace {
 
-constexpr int kMostSweeps = 4000;
+constexpr int kMostSweeps = 2000;
 constexpr int kRateFixedFor = 20;    // Sweeps before the rate is corrected.
-constexpr double kRateStep = 0.5;    // Share of the measured correction that is applied.
 constexpr double kTolerance = 1e-6;  // Of the rate, relative.
+constexpr double kLeastRate = 1e-3;  // As a share of the fastest.
 constexpr double kTie = 1e-12;       // Launching must be better by this.
 constexpr int kSimulatedDecisions = 200000;
 constexpr int kSmall = 0, kLarge = 1;
 
 }  // namespace
 
-ExactIteration::ExactIteration(const ExactProblem& problem, double damping)
-    : problem_(problem), damping_(damping), n_(problem.requests) {
+ExactIteration::ExactIteration(const ExactProblem& problem, const Pace& pace)
+    : problem_(problem), pace_(pace), n_(problem.requests) {
   for (const int side : {kSmall, kLarge}) {
     const StepTimes times = side == kSmall ? problem.small : problem.large;
+    double best = 0;  // Rows per grid step of this side.
     for (int b = 0; b <= n_; ++b) {
       const auto steps = static_cast<int>(std::lround(times[b] / problem.grid_ms));
       duration_[side].push_back(std::max(1, steps));
       if (b > 0) longest_ = std::max(longest_, duration_[side][b]);
+      best = std::max(best, static_cast<double>(b) / duration_[side][b]);
       leaving_[side].push_back(BinomialMass(b, side == kSmall ? problem.r : problem.q));
     }
+    fastest_ += best;
   }
   busy_.resize(At(1, n_, n_, longest_) + 1);
   next_busy_ = busy_;
@@ -119,8 +122,8 @@ ExactIteration::Best ExactIteration::DecideBothIdle(int small_ready) const {
 }
 
 void ExactIteration::Blend(Value* held, const Value& next, const Value& reference) const {
-  held->rows += damping_ * (next.rows - held->rows) - reference.rows;
-  held->time += damping_ * (next.time - held->time) - reference.time;
+  held->rows += pace_.values * (next.rows - held->rows) - reference.rows;
+  held->time += pace_.values * (next.time - held->time) - reference.time;
 }
 
 void ExactIteration::Sweep() {
@@ -149,13 +152,13 @@ bool ExactIteration::Run() {
     }
     // All values are kept relative to that of everything ready on the small side.
     Value reference = idle_[n_];
-    reference.rows += damping_ * (next_idle_[n_].rows - reference.rows);
-    reference.time += damping_ * (next_idle_[n_].time - reference.time);
+    reference.rows += pace_.values * (next_idle_[n_].rows - reference.rows);
+    reference.time += pace_.values * (next_idle_[n_].time - reference.time);
     for (int ready = 0; ready <= n_; ++ready) Blend(&idle_[ready], next_idle_[ready], reference);
     for (size_t i = 0; i < busy_.size(); ++i) Blend(&busy_[i], next_busy_[i], reference);
     if (sweeps_ <= kRateFixedFor || elapsed <= 0) continue;
     const double correction = drift / elapsed;
-    rate_ += kRateStep * correction;
+    rate_ = std::clamp(rate_ + pace_.rate * correction, kLeastRate * fastest_, fastest_);
     const double mean_drift = std::abs(drift / (n_ + 1));
     if (std::abs(correction) < kTolerance * rate_ &&
         high - low < 100 * kTolerance * std::max(1.0, mean_drift) + 1e-5) {

@@ -13,7 +13,11 @@ namespace tokenrouter {
 
 class ExactIteration {
  public:
-  ExactIteration(const ExactProblem& problem, double damping);
+  struct Pace {
+    double values;  // Share of each sweep's change that is taken over.
+    double rate;    // Share of the measured error of the rate that is corrected per sweep.
+  };
+  ExactIteration(const ExactProblem& problem, const Pace& pace);
 
   // False when it has not settled within the sweeps allowed.
   bool Run();
@@ -53,12 +57,13 @@ class ExactIteration {
   void Blend(Value* held, const Value& next, const Value& reference) const;
 
   const ExactProblem& problem_;
-  const double damping_;
+  const Pace pace_;
   const int n_;
   int longest_ = 1;                              // Grid steps.
   std::vector<int> duration_[2];                 // By rows.
   std::vector<std::vector<double>> leaving_[2];  // By rows: probabilities of how many leave.
   double rate_ = 0;                              // Rows per grid step.
+  double fastest_ = 0;                           // What both sides could do without waiting.
   int sweeps_ = 0;
   std::vector<Value> busy_, next_busy_;  // One side idle, indexed by At.
   std::vector<uint8_t> launches_;
