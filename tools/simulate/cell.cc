@@ -9,24 +9,22 @@
 
 namespace tokenrouter {
 
-std::optional<double> Cell::GapToOptimum() const {
-  if (!optimal_per_s) return std::nullopt;
-  return 1.0 - simulated.committed_per_s / *optimal_per_s;
-}
-
 absl::StatusOr<std::vector<Cell>> SimulateLoad(const SimulateOptions& options, int requests,
                                                double r) {
   const SimulationSetup setup = options.Setup(requests, r);
-  TR_ASSIGN_OR_RETURN(const std::optional<double> optimal, OptimalCommittedRate(setup));
+  TR_ASSIGN_OR_RETURN(const std::optional<Optimum> optimum, FindOptimum(setup));
   std::vector<Cell> cells;
   for (const BatchingPolicy::Kind kind : options.policies) {
     Cell cell{.requests = requests,
               .r = r,
               .asked = kind,
-              .large_alone_per_s = AloneRate(setup.large, requests),
-              .optimal_per_s = optimal};
+              .large_alone_per_s = AloneRate(setup.large, requests)};
     TR_ASSIGN_OR_RETURN(cell.policy, BestOfFamily(setup, kind));
     TR_ASSIGN_OR_RETURN(cell.simulated, Simulate(setup, cell.policy));
+    if (optimum) {
+      cell.optimal_per_s = optimum->committed_per_s;
+      TR_ASSIGN_OR_RETURN(cell.gap_to_optimum, GapToOptimum(*optimum, kind));
+    }
     cells.push_back(cell);
   }
   return cells;
@@ -48,7 +46,7 @@ std::string TableHeader() {
 }
 
 std::string TableLine(const Cell& cell, const SimulateOptions& options) {
-  const std::optional<double> gap = cell.GapToOptimum();
+  const std::optional<double> gap = cell.gap_to_optimum;
   const SimulationResult& result = cell.simulated;
   return absl::StrFormat("%5d %6.3g  %-24s %10.1f %7.2fx %8s %9.1f %9.1f %4.0f/%-3.0f",
                          cell.requests, cell.r, Describe(cell, options), result.committed_per_s,
@@ -86,7 +84,7 @@ boost::json::object JsonRow(const Cell& cell, const SimulateOptions& options) {
   row["gap_to_optimum"] = nullptr;
   if (cell.optimal_per_s) {
     row["optimal_per_s"] = *cell.optimal_per_s;
-    row["gap_to_optimum"] = *cell.GapToOptimum();
+    row["gap_to_optimum"] = *cell.gap_to_optimum;
   }
   return row;
 }

@@ -20,11 +20,11 @@ struct Cell {
   BatchingPolicy policy;  // The best of that family; greedy where the tuner found nothing better.
   SimulationResult simulated;
   double large_alone_per_s = 0;
-  std::optional<double> optimal_per_s;  // Nothing: not computable for this load.
+  // Nothing: not computable for this load. See tools/simulate/optimum.h.
+  std::optional<double> optimal_per_s;
+  std::optional<double> gap_to_optimum;
 
   double MultipleOfLargeAlone() const { return simulated.committed_per_s / large_alone_per_s; }
-  // Share of the optimum that is missed; slightly below 0 within the error of a simulation.
-  std::optional<double> GapToOptimum() const;
 };
 
 // The cells of one load, one per policy, each at its best parameters.

@@ -23,8 +23,8 @@ TEST(CellTest, ASharedDeviceGainsFromItsThreshold) {
   ASSERT_EQ(cells.size(), 2u);
   EXPECT_NEAR(cells[0].MultipleOfLargeAlone(), 1.95, 0.06);
   EXPECT_NEAR(cells[1].MultipleOfLargeAlone(), .99, 0.03);
-  EXPECT_LT(cells[0].GapToOptimum().value(), 0.012);
-  EXPECT_GT(cells[1].GapToOptimum().value(), 0.4);
+  EXPECT_LT(cells[0].gap_to_optimum.value(), 0.012);
+  EXPECT_GT(cells[1].gap_to_optimum.value(), 0.4);
 }
 
 TEST(CellTest, RowsSayWhatWasAskedAndWhatWasUsed) {
