@@ -77,8 +77,8 @@ PLANTED = (
     ("gateway.yaml", "targetPort: http", "targetPort: htpp", "targetPort htpp is no port"),
     (
         "scheduler.yaml",
-        "port: 8002\n            periodSeconds",
-        "port: 8003\n            periodSeconds",
+        "port: 8002\n              service",
+        "port: 8003\n              service",
         "readinessProbe asks port 8003",
     ),
     (
