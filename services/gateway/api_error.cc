@@ -6,6 +6,7 @@
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "libs/status/check.h"
+#include "services/gateway/absl_view.h"
 
 namespace tokenrouter {
 namespace {
@@ -15,8 +16,6 @@ constexpr char kCode[] = "tokenrouter/code";
 constexpr char kRetryAfterMs[] = "tokenrouter/retry_after_ms";
 constexpr char kHttpStatus[] = "tokenrouter/http_status";
 constexpr absl::string_view kNumberPrefix = "tokenrouter/number/";
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 absl::Status With(absl::Status status, absl::string_view key, absl::string_view value) {
   status.SetPayload(key, absl::Cord(value));

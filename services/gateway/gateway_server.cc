@@ -90,7 +90,6 @@ void GatewayServer::WatchReadiness() {
                            return kReadinessInterval;
                          }});
   readiness_->Start();
-  // The loop sleeps until its first post.
 }
 
 void GatewayServer::Drain() {

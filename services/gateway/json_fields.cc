@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "services/gateway/absl_view.h"
 #include "services/gateway/api_error.h"
 #include "services/gateway/utf8.h"
 
@@ -13,8 +14,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr size_t kShownBytes = 64;
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 }  // namespace
 

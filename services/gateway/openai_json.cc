@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
+#include "services/gateway/absl_view.h"
 #include "services/gateway/api_error.h"
 #include "services/gateway/json_fields.h"
 #include "services/gateway/openai_prompt.h"
@@ -18,8 +19,6 @@ namespace json = boost::json;
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int32_t kDefaultCompletionTokens = 16;  // OpenAI's own default of /v1/completions.
 constexpr size_t kMaxJsonDepth = 32;
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 absl::StatusOr<json::value> ParseJson(std::string_view body) {
   json::parse_options options;

@@ -5,14 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
+#include "services/gateway/absl_view.h"
 #include "services/gateway/api_error.h"
 
 namespace tokenrouter {
 namespace {
 
 namespace json = boost::json;
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 absl::StatusOr<std::string> ParseTextPart(const std::string& name, const json::value& part) {
   if (!part.is_object()) {

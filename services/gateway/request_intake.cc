@@ -13,6 +13,7 @@
 #include "libs/routing/algorithm_registry.h"
 #include "libs/routing/wire_types.h"
 #include "libs/status/status_macros.h"
+#include "services/gateway/absl_view.h"
 #include "services/gateway/api_error.h"
 #include "services/gateway/prompt_guard.h"
 #include "services/gateway/utf8.h"
@@ -26,8 +27,6 @@ constexpr size_t kMaxMessages = 4096;
 constexpr size_t kMaxStopTokenIds = 128;
 constexpr std::array<std::string_view, 5> kRoles = {"system", "user", "assistant", "tool",
                                                     "developer"};
-
-absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 const char* InputField(const GenerationRequest& request) {
   return std::holds_alternative<std::vector<ChatTurn>>(request.input) ? "messages" : "prompt";

@@ -39,7 +39,6 @@ std::unique_ptr<SchedulerLink> SchedulerLink::Start(std::string target, LinkOpti
     link->gate_->loop = &link->loop_;
   }
   link->loop_.Start();
-  // The loop sleeps until its first post: this one makes it dial.
   return link;
 }
 
