@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+
 #include "absl/strings/str_cat.h"
 #include "libs/concurrency/mutex.h"
 #include "libs/rpc/channel_factory.h"
@@ -80,7 +82,11 @@ class GenerateAdmissionTest : public ::testing::Test {
   FakeTextModel model_;
   FakeSchedulerPort port_;
   SimulatedClock clock_;
-  RequestIntake intake_{IntakeOptions{}, &model_, [] { return uint64_t{1}; }};
+  bool throws_ = false;
+  RequestIntake intake_{IntakeOptions{}, &model_, [this] {
+                          if (throws_) throw std::bad_alloc();
+                          return uint64_t{1};
+                        }};
   HeldWork work_;
   absl::Status admits_;
   GenerateService service_{
@@ -111,6 +117,14 @@ TEST_F(GenerateAdmissionTest, CallsThatWaitForTheirTextWorkAreBounded) {
   EXPECT_THAT(first->Finish().error_message(), HasSubstr("takes no requests"));
   // Its place is free again.
   EXPECT_THAT(Generate(Request()).error_message(), HasSubstr("takes no requests"));
+}
+
+TEST_F(GenerateAdmissionTest, AnExceptionFailsItsOwnCall) {
+  work_.Release();
+  throws_ = true;
+  const grpc::Status status = Generate(Request());
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_THAT(status.error_message(), HasSubstr("the gateway failed"));
 }
 
 }  // namespace

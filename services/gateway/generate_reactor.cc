@@ -4,6 +4,7 @@
 
 #include "libs/routing/wire_types.h"
 #include "libs/rpc/grpc_status.h"
+#include "services/gateway/exception_guard.h"
 #include "services/gateway/utf8.h"
 
 namespace tokenrouter {
@@ -37,7 +38,10 @@ void GenerateReactor::End(const absl::Status& status) {
 }
 
 void GenerateReactor::SchedulePump() {
-  post_([self = shared_from_this()] { self->Pump(); });
+  post_([self = shared_from_this()] {
+    const absl::Status status = CatchExceptions([&self] { self->Pump(); });
+    if (!status.ok()) self->Fail(status);
+  });
 }
 
 void GenerateReactor::Pump() {

@@ -24,7 +24,7 @@ class GenerateReactor final : public grpc::ServerWriteReactor<v1::GenerateReply>
       : post_(std::move(post)), on_end_(std::move(on_end)), return_routing_(return_routing) {}
 
   void Begin();
-  // Exactly one of these two follows.
+  // Exactly one of these two follows; Fail may also come later.
   void Adopt(std::unique_ptr<Generation> generation);
   void Fail(const absl::Status& status);
   // There may be something new; any thread.

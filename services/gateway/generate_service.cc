@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
 #include "services/gateway/api_error.h"
+#include "services/gateway/exception_guard.h"
 #include "services/gateway/generate_reactor.h"
 #include "services/gateway/generate_request_wire.h"
 
@@ -55,6 +56,16 @@ absl::Status GenerateService::AdmitWaiting() const {
   return environment_.admit();
 }
 
+void GenerateService::Begin(const GenerationRequest& request,
+                            const std::shared_ptr<GenerateReactor>& reactor) const {
+  auto generation =
+      StartGeneration(environment_, request, [weak = std::weak_ptr<GenerateReactor>(reactor)] {
+        if (const auto self = weak.lock()) self->SchedulePump();
+      });
+  if (!generation.ok()) return reactor->Fail(generation.status());
+  reactor->Adopt(*std::move(generation));
+}
+
 grpc::ServerWriteReactor<v1::GenerateReply>* GenerateService::Generate(
     grpc::CallbackServerContext* /*context*/, const v1::GenerateRequest* request) {
   GatewayMetrics* const metrics = environment_.generation.metrics;
@@ -79,12 +90,8 @@ grpc::ServerWriteReactor<v1::GenerateReply>* GenerateService::Generate(
   environment_.post(
       [this, reactor, parsed = *std::move(parsed), place = std::make_shared<Place>(waiting_)] {
         place->Leave();
-        auto generation =
-            StartGeneration(environment_, parsed, [weak = std::weak_ptr<GenerateReactor>(reactor)] {
-              if (const auto self = weak.lock()) self->SchedulePump();
-            });
-        if (!generation.ok()) return reactor->Fail(generation.status());
-        reactor->Adopt(*std::move(generation));
+        const absl::Status status = CatchExceptions([&] { Begin(parsed, reactor); });
+        if (!status.ok()) reactor->Fail(status);
       });
   return reactor.get();
 }

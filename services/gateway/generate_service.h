@@ -17,6 +17,8 @@
 
 namespace tokenrouter {
 
+class GenerateReactor;
+
 class GenerateService final : public v1::Generation::CallbackService {
  public:
   struct Environment {
@@ -38,6 +40,9 @@ class GenerateService final : public v1::Generation::CallbackService {
  private:
   // Whether one more call may be converted and wait.
   absl::Status AdmitWaiting() const;
+  // Makes text ids and starts the generation, or fails the call.
+  void Begin(const GenerationRequest& request,
+             const std::shared_ptr<GenerateReactor>& reactor) const;
 
   const Environment environment_;
   // Shared with the calls that wait: dropped work gives its place back too.

@@ -12,9 +12,11 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/write.hpp>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "services/gateway/api_error.h"
+#include "services/gateway/exception_guard.h"
 
 namespace tokenrouter {
 
@@ -182,26 +184,46 @@ asio::awaitable<bool> HttpConnection::Serve(HttpRequest request, bool keep_alive
   woken_ = false;
   head_only_ = request.method == "HEAD";
   if (head_only_) request.method = "GET";
-  std::unique_ptr<HttpCall> call =
-      shared_->handler->Start(std::move(request), [weak = weak_from_this()] {
-        const auto self = weak.lock();
-        if (self) asio::post(self->stream_.get_executor(), [self] { self->Wake(); });
-      });
+  std::unique_ptr<HttpCall> call = StartCall(std::move(request));
   HoldBodyBytes(0);
-  ++shared_->active_calls;
-  StartWatch();
-  const bool goes_on = co_await RunCall(call.get(), keep_alive, version);
-  call.reset();
-  --shared_->active_calls;
+  bool goes_on = false;
+  {
+    ++shared_->active_calls;
+    const absl::Cleanup ended = [this] { --shared_->active_calls; };
+    StartWatch();
+    goes_on = co_await RunCall(call.get(), keep_alive, version);
+    call.reset();
+  }
   co_await StopWatch();
   co_return goes_on&& keep_alive && !gone_;
+}
+
+std::unique_ptr<HttpCall> HttpConnection::StartCall(HttpRequest request) {
+  std::unique_ptr<HttpCall> call;
+  const absl::Status status = CatchExceptions([&] {
+    call = shared_->handler->Start(std::move(request), [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (self) asio::post(self->stream_.get_executor(), [self] { self->Wake(); });
+    });
+  });
+  if (status.ok()) return call;
+  return std::make_unique<ReadyHttpCall>(shared_->handler->Refuse(status));
+}
+
+HttpStep HttpConnection::NextStep(HttpCall* call, bool streaming) {
+  HttpStep step;
+  const absl::Status status = CatchExceptions([&] { step = call->Next(); });
+  if (status.ok()) return step;
+  if (!streaming) return shared_->handler->Refuse(status);
+  gone_ = true;  // A stream that has begun can only be cut.
+  return HttpStep();
 }
 
 asio::awaitable<bool> HttpConnection::RunCall(HttpCall* call, bool keep_alive, unsigned version) {
   bool streaming = false;
   while (!gone_) {
     keep_alive = keep_alive && !shared_->draining;
-    HttpStep step = call->Next();
+    HttpStep step = NextStep(call, streaming);
     const bool closes = step.close;
     bool written = true;
     switch (step.kind) {

@@ -53,6 +53,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Task<> Refuse(absl::Status status);
   // Runs one call to its end. False: the connection is over.
   Task<bool> Serve(HttpRequest request, bool keep_alive, unsigned version);
+  // These two turn an exception into a refusal with INTERNAL.
+  std::unique_ptr<HttpCall> StartCall(HttpRequest request);
+  HttpStep NextStep(HttpCall* call, bool streaming);
   Task<bool> RunCall(HttpCall* call, bool keep_alive, unsigned version);
   Task<bool> WriteReply(HttpStep step, bool keep_alive, unsigned version);
   Task<bool> WriteStreamHead(HttpStep step, bool keep_alive, unsigned version);

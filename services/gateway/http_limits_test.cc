@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_matchers.h"
@@ -16,10 +18,27 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Answers with the size of the body; never touches anything else.
+class ThrowingCall final : public HttpCall {
+ public:
+  explicit ThrowingCall(bool streams) : streams_(streams) {}
+  HttpStep Next() override {
+    if (!std::exchange(streams_, false)) throw std::bad_alloc();
+    HttpStep head;
+    head.kind = HttpStep::Kind::kStreamHead;
+    return head;
+  }
+
+ private:
+  bool streams_;
+};
+
+// Answers with the size of the body; never touches anything else. Some paths run out of memory.
 class SizeHandler final : public HttpHandler {
  public:
   std::unique_ptr<HttpCall> Start(HttpRequest request, std::function<void()> /*wake*/) override {
+    if (request.path == "/throw") throw std::bad_alloc();
+    if (request.path == "/throw_next") return std::make_unique<ThrowingCall>(false);
+    if (request.path == "/throw_in_stream") return std::make_unique<ThrowingCall>(true);
     return std::make_unique<ReadyHttpCall>(
         JsonReply(absl::StrCat(R"({"size":)", request.body.size(), "}")));
   }
@@ -124,6 +143,23 @@ TEST_F(HttpLimitsTest, RefusesLargeHeadsAndNonsense) {
     client.Send("this is not HTTP\r\n\r\n");
     EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 400"));
   }
+  ExpectUnharmed();
+}
+
+TEST_F(HttpLimitsTest, AnExceptionFailsItsOwnCall) {
+  Start();
+  server_->Post([] { throw std::bad_alloc(); });
+  for (const char* path : {"/throw", "/throw_next"}) {
+    RawClient client(server_->port());
+    client.Send(PostRequest(path, "abc"));
+    const std::string reply = client.ReadResponse();
+    EXPECT_THAT(reply, StartsWith("HTTP/1.1 500"));
+    EXPECT_THAT(reply, HasSubstr("the gateway failed"));
+  }
+  RawClient client(server_->port());
+  client.Send(PostRequest("/throw_in_stream", "abc"));
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 200"));
+  while (server_->active_calls() > 0) std::this_thread::yield();
   ExpectUnharmed();
 }
 

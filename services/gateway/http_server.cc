@@ -17,6 +17,7 @@
 #include "libs/status/status_macros.h"
 #include "libs/telemetry/log.h"
 #include "services/gateway/api_error.h"
+#include "services/gateway/exception_guard.h"
 #include "services/gateway/http_connection.h"
 
 namespace tokenrouter {
@@ -120,8 +121,10 @@ void HttpServer::Impl::Run(tcp::socket socket) {
     return;
   }
   shared->options.on_connections(static_cast<int>(open) + 1);
-  asio::co_spawn(executor, connection->Run(),
-                 [this, connection](std::exception_ptr) { Forget(connection.get()); });
+  asio::co_spawn(executor, connection->Run(), [this, connection](std::exception_ptr exception) {
+    if (exception != nullptr) connection->Close();
+    Forget(connection.get());
+  });
 }
 
 void HttpServer::Impl::Forget(HttpConnection* connection) {
@@ -149,7 +152,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions 
   Impl* raw = impl.get();
   asio::co_spawn(impl->acceptor.get_executor(), impl->Accept(), asio::detached);
   for (int i = 0; i < impl->shared->options.threads; ++i) {
-    impl->threads.emplace_back([raw] { raw->io.run(); });
+    // run() throws what a closure threw, and may be called again.
+    impl->threads.emplace_back([raw] {
+      while (!CatchExceptions([raw] { raw->io.run(); }).ok()) {
+      }
+    });
   }
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
