@@ -96,10 +96,9 @@ class RowResolver {
       decision.window = Window::OwnRule();
     }
     if (!decision.go) return;
-    if (decision.to == limits_.role) {
-      *sequence_.turn = {.window = decision.window, .remaining = decision.window.tokens};
-      return;
-    }
+    TR_CHECK(decision.to != limits_.role)
+        << sequence_.algorithm->name() << " gives the pen to the " << RoleName(limits_.role)
+        << " side, which has it; an algorithm that goes on there must stay";
     const Payload payload = sequence_.algorithm->Send(sequence_.track.tail(), sequence_.state);
     Depart(decision.to, decision.window, payload.verify);
   }

@@ -140,6 +140,22 @@ TEST_F(RowOutcomeTest, ADraftThatReachesAnEndLeavesEarly) {
   EXPECT_FALSE(outcome.finished);
 }
 
+class GoesToItself : public Algorithm {
+ public:
+  std::string_view name() const override { return "goes_to_itself"; }
+  SignalRequest Signals(Role) const override { return {}; }
+  Decision Route(const RouteStep& step, RequestState*) const override {
+    return Decision::Go(step.role, Window::OwnRule());
+  }
+};
+
+// It would propose, drop and propose the same id again for ever.
+TEST_F(RowOutcomeTest, AnAlgorithmThatGoesToItsOwnSideIsBroken) {
+  Open(Role::kSmall, "never", Turn(Window::OwnRule()));
+  sequence_.algorithm = std::make_unique<GoesToItself>();
+  EXPECT_DEATH(Resolve({5}), "goes_to_itself gives the pen to the small side, which has it");
+}
+
 TEST_F(RowOutcomeTest, VerificationKeepsTheEqualPrefixAndWritesOneMore) {
   Open(Role::kLarge, "speculative", Turn(Window::OwnRule(), 3), {5, 6, 7});
   const RowOutcome outcome = Resolve({5, 8, 7, 40}, 0.5f);
