@@ -152,7 +152,6 @@ class WorkerCore {
   bool leaving_ = false;   // We say so; told_leaving_: on this stream already.
   bool told_leaving_ = false;
   uint64_t term_ = 0;  // 0: never attached.
-  absl::Duration keep_unclaimed_;
   absl::Time free_unclaimed_at_ = absl::InfiniteFuture();
 
   bool step_runs_ = false;

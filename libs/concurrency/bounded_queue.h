@@ -51,7 +51,6 @@ class BoundedQueue {
     MutexLock lock(&mutex_);
     return items_.size();
   }
-  size_t limit() const { return limit_; }
 
  private:
   void WaitLocked(absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -38,7 +38,6 @@ class OwnerLoop {
   [[nodiscard]] bool Post(std::function<void()> closure);
   // Idempotent. REQUIRES: not called from the loop's own thread.
   void Stop();
-  size_t mailbox_size() const { return mailbox_.size(); }
 
  private:
   void Run();
