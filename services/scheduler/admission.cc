@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "libs/routing/algorithm.h"
 #include "libs/routing/wire_types.h"
 
 namespace tokenrouter {
 namespace {
-
-constexpr size_t kMaxStateBytes = 64;
 
 Refusal Invalid(const v1::GenerationSpec& spec, const std::string& what) {
   return {RejectReason::kInvalid, absl::StatusCode::kInvalidArgument,
@@ -34,9 +33,9 @@ std::optional<Refusal> JudgeSubmit(const v1::Submit& submit, const Pair& pair) {
       return Invalid(spec, absl::StrCat("author ", static_cast<int>(author), "; allowed: 1, 2"));
     }
   }
-  if (submit.state().size() > kMaxStateBytes) {
-    return Invalid(
-        spec, absl::StrCat("state of ", submit.state().size(), " bytes; at most ", kMaxStateBytes));
+  if (submit.state().size() > kMaxRequestState) {
+    return Invalid(spec, absl::StrCat("state of ", submit.state().size(), " bytes; at most ",
+                                      kMaxRequestState));
   }
   if (const auto rules = FromWire(spec.stop()); !rules.ok()) {
     return Invalid(spec, std::string(rules.status().message()));

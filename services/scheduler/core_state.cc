@@ -17,4 +17,15 @@ void CountIdle(CoreState* state, RequestMachine* request) {
   request->CountOn(0);
 }
 
+void StartStall(CoreState* state, RequestMachine* request) {
+  request->StallsFrom(state->now);
+  ArmStall(state, request, state->now + state->options.client_stall);
+}
+
+void ArmStall(CoreState* state, RequestMachine* request, absl::Time at) {
+  if (request->stall_armed()) return;
+  request->ArmStall(true);
+  state->timers.Arm({at, request->origin().key, Timer::Kind::kStall});
+}
+
 }  // namespace tokenrouter

@@ -47,6 +47,10 @@ struct CoreState {
 void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker);
 // It does not any more; harmless when it did not.
 void CountIdle(CoreState* state, RequestMachine* request);
+// From now on the request waits for its client to take tokens, at most client_stall long.
+void StartStall(CoreState* state, RequestMachine* request);
+// Arms its stall timer, unless it is armed already.
+void ArmStall(CoreState* state, RequestMachine* request, absl::Time at);
 // The worker was sent something to do.
 inline void NoteCommand(AttachedWorker* worker) {
   worker->nothing_ready = false;

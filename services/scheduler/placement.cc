@@ -34,12 +34,7 @@ void Placement::Forward(RequestMachine* request) {
   const Role role = request->pen().role;
   if (request->HoldsDeparture()) {
     request->SetPhase(Phase::kHeld, state_->now);
-    request->StallsFrom(state_->now);
-    if (!request->stall_armed()) {
-      request->ArmStall(true);
-      state_->timers.Arm(
-          {state_->now + state_->options.client_stall, request->origin().key, Timer::Kind::kStall});
-    }
+    StartStall(state_, request);
   } else if (request->side(role).worker != 0) {
     Extend(request);
   } else if (!TryOpen(request)) {

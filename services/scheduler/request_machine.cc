@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "libs/routing/algorithm.h"
+#include "libs/routing/wire_types.h"
 #include "libs/status/check.h"
 #include "services/scheduler/catch_up.h"
 #include "services/scheduler/credit.h"
 
 namespace tokenrouter {
 namespace {
-
-constexpr size_t kMaxStateBytes = 64;
 
 // Rows: from; columns: to. The table of the Phase enum.
 constexpr bool kLegal[kPhases][kPhases] = {
@@ -22,12 +22,6 @@ constexpr bool kLegal[kPhases][kPhases] = {
 };
 
 Author AuthorOfByte(char byte) { return byte == 2 ? Author::kLarge : Author::kSmall; }
-
-std::optional<Role> RoleOf(v1::Role role) {
-  if (role == v1::ROLE_SMALL) return Role::kSmall;
-  if (role == v1::ROLE_LARGE) return Role::kLarge;
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -50,8 +44,8 @@ bool RequestMachine::WellFormed(const v1::RowReport& row) const {
   if (static_cast<int>(row.authors().size()) != ids) return false;
   if (row.entropies_size() != ids && row.entropies_size() != 0) return false;
   if (row.logprobs_size() != ids && row.logprobs_size() != 0) return false;
-  if (row.state().size() > kMaxStateBytes) return false;
-  if (row.has_departure() && !RoleOf(row.departure().to())) return false;
+  if (row.state().size() > kMaxRequestState) return false;
+  if (row.has_departure() && !FromWire(row.departure().to()).ok()) return false;
   if (row.has_departure() && row.departure().verify() > row.tail_size()) return false;
   if (!row.has_departure() && row.tail_size() > 0) return false;
   for (const char author : row.authors()) {

@@ -91,11 +91,7 @@ void RowFlow::Depart(RequestMachine* request, const v1::Departure& departure) {
 
 void RowFlow::Park(RequestMachine* request) {
   CountIdle(state_, request);
-  request->StallsFrom(state_->now);
-  if (request->stall_armed()) return;
-  request->ArmStall(true);
-  state_->timers.Arm(
-      {state_->now + state_->options.client_stall, request->origin().key, Timer::Kind::kStall});
+  StartStall(state_, request);
 }
 
 void RowFlow::OnAcknowledged(RequestMachine* request) {
@@ -119,8 +115,7 @@ void RowFlow::StallTimer(RequestMachine* request) {
   if (!request->parked() && request->phase() != Phase::kHeld) return;
   const absl::Time until = request->stalled_since() + state_->options.client_stall;
   if (state_->now < until) {
-    request->ArmStall(true);
-    state_->timers.Arm({until, request->origin().key, Timer::Kind::kStall});
+    ArmStall(state_, request, until);
     return;
   }
   conclusion_->Reject(
