@@ -28,14 +28,15 @@ class ClientStream final : public grpc::ClientBidiReactor<Out, In> {
   };
 
   // `begin` starts the call, e.g. [stub](auto* context, auto* reactor) {
-  // stub->async()->Attach(context, reactor); }. Writer::Finish cancels the call: whatever was
-  // queued before it may be lost.
+  // stub->async()->Attach(context, reactor); }. Writer::Finish first writes what is queued, then
+  // cancels the call, so the peer may not get to read the last of it; Writer::Abandon cancels at
+  // once.
   static std::shared_ptr<Writer> Start(
       const std::function<void(grpc::ClientContext*, Reactor*)>& begin, Handlers handlers,
       size_t pending_limit = kDefaultPendingWrites) {
     auto* stream = new ClientStream(std::move(handlers), pending_limit);
     const std::shared_ptr<Writer> writer = stream->writer_;
-    begin(&stream->context_, stream);
+    begin(stream->context_.get(), stream);
     stream->AddHold();  // Writes come from outside reactions until the read side ends.
     stream->StartRead(&stream->incoming_);
     stream->StartCall();
@@ -47,7 +48,8 @@ class ClientStream final : public grpc::ClientBidiReactor<Out, In> {
       : handlers_(std::move(handlers)),
         writer_(std::make_shared<Writer>(
             typename Writer::Operations{[this](const Out* message) { this->StartWrite(message); },
-                                        [this](const absl::Status&) { OnWriterFinished(); }},
+                                        [this](const absl::Status&) { OnWriterFinished(); },
+                                        [context = context_] { context->TryCancel(); }},
             pending_limit)) {}
 
   void OnReadDone(bool ok) override {
@@ -64,7 +66,7 @@ class ClientStream final : public grpc::ClientBidiReactor<Out, In> {
   // No write is in flight and none can start any more: the hold may go, and a call still open is
   // cancelled.
   void OnWriterFinished() {
-    context_.TryCancel();
+    context_->TryCancel();
     this->RemoveHold();
   }
 
@@ -73,7 +75,8 @@ class ClientStream final : public grpc::ClientBidiReactor<Out, In> {
     delete this;
   }
 
-  grpc::ClientContext context_;
+  // Shared with the writer, whose users may cancel the call when the reactor is gone.
+  const std::shared_ptr<grpc::ClientContext> context_ = std::make_shared<grpc::ClientContext>();
   Handlers handlers_;
   std::shared_ptr<Writer> writer_;
   In incoming_;

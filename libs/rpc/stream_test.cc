@@ -130,5 +130,55 @@ TEST(StreamWriterTest, RefusesBeyondItsLimitAndFinishesAfterTheQueue) {
   EXPECT_EQ(finished, 1);
 }
 
+TEST(StreamWriterTest, AbandonDropsWhatWaitsAndCancelsTheWriteInFlight) {
+  std::vector<int> started;
+  int finished = 0;
+  int cancelled = 0;
+  StreamWriter<int> writer({[&](const int* value) { started.push_back(*value); },
+                            [&](const absl::Status&) { ++finished; }, [&] { ++cancelled; }});
+  EXPECT_TRUE(writer.Write(1));
+  EXPECT_TRUE(writer.Write(2));
+  writer.Abandon(absl::ResourceExhaustedError("the peer does not read"));
+  EXPECT_EQ(cancelled, 1);
+  EXPECT_EQ(finished, 0) << "the reactor may not end while a write is in flight";
+  writer.OnWriteDone(false);
+  EXPECT_EQ(started, (std::vector<int>{1}));
+  EXPECT_EQ(finished, 1);
+}
+
+// Its peer never reads, so that a write stays in flight.
+class DeafService : public v1::Scheduler::CallbackService {
+ public:
+  grpc::ServerBidiReactor<Incoming, Outgoing>* Attach(grpc::CallbackServerContext*) override {
+    return new Deaf;
+  }
+
+ private:
+  class Deaf : public grpc::ServerBidiReactor<Incoming, Outgoing> {
+    void OnCancel() override { Finish(grpc::Status::CANCELLED); }
+    void OnDone() override { delete this; }
+  };
+};
+
+TEST(ClientStreamTest, AbandonEndsACallWhosePeerDoesNotRead) {
+  DeafService service;
+  const auto server = ServerRuntime::Start({.address = "127.0.0.1:0", .services = {&service}});
+  ASSERT_THAT(server, IsOk());
+  const auto stub =
+      v1::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string((*server)->port())));
+  std::promise<absl::Status> closed;
+  const auto writer = Client::Start(
+      [&stub](grpc::ClientContext* context, Client::Reactor* reactor) {
+        stub->async()->Attach(context, reactor);
+      },
+      {[](const Outgoing&) {}, [&closed](const absl::Status& status) { closed.set_value(status); }},
+      /*pending_limit=*/4);
+  Incoming large;
+  large.mutable_hello()->set_worker_id(std::string(1 << 20, 'x'));
+  while (writer->Write(large)) std::this_thread::yield();
+  writer->Abandon(absl::ResourceExhaustedError("the peer does not read"));
+  EXPECT_THAT(closed.get_future().get(), StatusIs(absl::StatusCode::kCancelled));
+}
+
 }  // namespace
 }  // namespace tokenrouter

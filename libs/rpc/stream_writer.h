@@ -26,6 +26,8 @@ class StreamWriter {
   struct Operations {
     std::function<void(const Out*)> start_write;
     std::function<void(const absl::Status&)> finish;
+    // Makes the write in flight fail; empty: it cannot. May run at any time, also after the end.
+    std::function<void()> cancel = {};
   };
 
   StreamWriter(Operations operations, size_t limit = kDefaultPendingWrites)
@@ -55,6 +57,14 @@ class StreamWriter {
       final_status_ = status;
     }
     MaybeFinish();
+  }
+
+  // For a peer that does not read: drops what waits and ends the stream. Without `cancel` the end
+  // still waits for the write in flight, until the peer reads again or is gone.
+  void Abandon(const absl::Status& status) {
+    Break();
+    Finish(status);
+    if (operations_.cancel) operations_.cancel();
   }
 
   size_t pending() const {

@@ -60,7 +60,7 @@ void AttachClient::OnRead(uint64_t stream, v1::CommandFrame frame) {
   if (inbox_.Push(stream, std::move(frame))) return;
   // The engine thread is far behind: start over with the scheduler rather than lose a command.
   const std::shared_ptr<Stream::Writer> ours = writer();
-  if (ours != nullptr) ours->Finish(absl::ResourceExhaustedError("too many frames wait"));
+  if (ours != nullptr) ours->Abandon(absl::ResourceExhaustedError("too many frames wait"));
 }
 
 void AttachClient::OnAttached(uint64_t stream, const v1::CommandFrame& frame) {
@@ -78,7 +78,7 @@ bool AttachClient::Send(v1::WorkerFrame frame) {
   const std::shared_ptr<Stream::Writer> ours = writer();
   if (ours == nullptr) return false;
   if (ours->Write(std::move(frame))) return true;
-  ours->Finish(absl::ResourceExhaustedError("the scheduler does not read"));
+  ours->Abandon(absl::ResourceExhaustedError("the scheduler does not read"));
   return false;
 }
 

@@ -79,7 +79,7 @@ class PeerStreams {
     for (const StreamId stream : unwritable) {
       const auto found = peers_.find(stream);
       if (found == peers_.end()) continue;
-      found->second->writer->Finish(
+      found->second->writer->Abandon(
           absl::ResourceExhaustedError("the peer does not read what it is sent"));
       Gone(std::shared_ptr<Peer>(found->second));
     }
@@ -100,7 +100,7 @@ class PeerStreams {
       handlers_.on_frame(peer->id, frame);
     });
     if (!posted) {
-      peer->writer->Finish(absl::ResourceExhaustedError("the scheduler's mailbox is full"));
+      peer->writer->Abandon(absl::ResourceExhaustedError("the scheduler's mailbox is full"));
     }
   }
 
