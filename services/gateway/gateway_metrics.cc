@@ -40,6 +40,7 @@ GatewayMetrics::GatewayMetrics(prometheus::Registry* registry)
       dropped_duplicate(AddDropped(registry, "duplicate")),
       dropped_gap(AddDropped(registry, "gap")),
       dropped_term(AddDropped(registry, "term")),
+      dropped_overflow(AddDropped(registry, "overflow")),
       registry_(registry) {}
 
 void GatewayMetrics::CountRequest(const std::string& endpoint, int code) {

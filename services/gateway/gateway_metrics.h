@@ -31,11 +31,13 @@ class GatewayMetrics {
   prometheus::Gauge& link_up;
   prometheus::Counter& resubmitted;
   // Frames and chunks of the scheduler that were not taken: of requests that have ended (usual
-  // after a cancel or a stop string), before or beyond what is committed, of another term.
+  // after a cancel or a stop string), before or beyond what is committed, of another term, or
+  // frames that the link's mailbox had no room for.
   prometheus::Counter& dropped_unknown;
   prometheus::Counter& dropped_duplicate;
   prometheus::Counter& dropped_gap;
   prometheus::Counter& dropped_term;
+  prometheus::Counter& dropped_overflow;
 
  private:
   prometheus::Registry* const registry_;

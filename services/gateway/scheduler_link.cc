@@ -1,6 +1,7 @@
 #include "services/gateway/scheduler_link.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,8 +11,6 @@
 namespace tokenrouter {
 namespace {
 
-// Closures waiting for the link's thread: submits, acknowledgements, frames.
-constexpr size_t kMailboxLimit = 65536;
 // Frames waiting for gRPC. One frame holds everything of a tick, so this is seconds of a stuck
 // peer.
 constexpr size_t kPendingFrames = 256;
@@ -21,35 +20,41 @@ constexpr size_t kPendingFrames = 256;
 struct SchedulerLink::Gate {
   Mutex mutex;
   OwnerLoop* loop ABSL_GUARDED_BY(mutex) = nullptr;
+  prometheus::Counter* dropped ABSL_GUARDED_BY(mutex) = nullptr;  // Lives as long as the loop.
+  std::atomic<bool> lost{false};  // A closure did not fit into the mailbox.
 
   void Post(std::function<void()> closure) {
     MutexLock lock(&mutex);
-    // A full mailbox loses a frame: the chunk after it then does not fit and the request is stuck,
-    // so the limit is far above what credits allow.
-    if (loop != nullptr && !loop->Post(std::move(closure))) LogError("link_mailbox_full");
+    if (loop == nullptr || loop->Post(std::move(closure))) return;
+    dropped->Increment();
+    lost = true;
+    // The loop may have emptied its mailbox since, without having seen that.
+    (void)loop->Post([] {});
   }
 };
 
 std::unique_ptr<SchedulerLink> SchedulerLink::Start(std::string target, LinkOptions options,
-                                                    const Clock* clock, GatewayMetrics* metrics) {
+                                                    const Clock* clock, GatewayMetrics* metrics,
+                                                    size_t mailbox_limit) {
   std::unique_ptr<SchedulerLink> link(
-      new SchedulerLink(std::move(target), std::move(options), clock, metrics));
+      new SchedulerLink(std::move(target), std::move(options), clock, metrics, mailbox_limit));
   {
     MutexLock lock(&link->gate_->mutex);
     link->gate_->loop = &link->loop_;
+    link->gate_->dropped = &metrics->dropped_overflow;
   }
   link->loop_.Start();
   return link;
 }
 
 SchedulerLink::SchedulerLink(std::string target, LinkOptions options, const Clock* clock,
-                             GatewayMetrics* metrics)
+                             GatewayMetrics* metrics, size_t mailbox_limit)
     : target_(std::move(target)),
       clock_(clock),
       metrics_(metrics),
       gate_(std::make_shared<Gate>()),
       core_(std::move(options)),
-      loop_({.name = "sched-link", .mailbox_limit = kMailboxLimit, .idle = [this] {
+      loop_({.name = "sched-link", .mailbox_limit = mailbox_limit, .idle = [this] {
                return Pump();
              }}) {
   PublishHealth();
@@ -72,30 +77,39 @@ uint64_t SchedulerLink::Submit(v1::GenerationSpec spec, std::vector<int32_t> ids
                                std::shared_ptr<GenerationSink> sink) {
   if (stopped_) return 0;
   const uint64_t handle = next_handle_++;
+  calls_.Entering(handle);
   const bool posted = loop_.Post([this, handle, spec = std::move(spec), ids = std::move(ids),
                                   sink = std::move(sink)]() mutable {
     sinks_.emplace(handle, std::move(sink));
     core_.Submit(handle, std::move(spec), std::move(ids), clock_->Now());
+    calls_.Entered(handle);
   });
+  if (!posted) calls_.Entered(handle);
   return posted ? handle : 0;
 }
 
-void SchedulerLink::Acknowledge(uint64_t handle, int32_t position) {
-  (void)loop_.Post([this, handle, position] { core_.Acknowledge(handle, position); });
+void SchedulerLink::WakeIf(bool needed) {
+  // With a full mailbox the loop is awake, and takes the calls after what it holds.
+  if (needed) (void)loop_.Post([] {});
 }
 
-void SchedulerLink::Cancel(uint64_t handle) {
-  (void)loop_.Post([this, handle] {
-    core_.Cancel(handle);
-    sinks_.erase(handle);
-  });
+void SchedulerLink::Acknowledge(uint64_t handle, int32_t position) {
+  WakeIf(calls_.Acknowledge(handle, position));
 }
+
+void SchedulerLink::Cancel(uint64_t handle) { WakeIf(calls_.Cancel(handle)); }
 
 void SchedulerLink::Finish(uint64_t handle, v1::Finish finish) {
-  (void)loop_.Post([this, handle, finish = std::move(finish)]() mutable {
-    core_.Finish(handle, std::move(finish));
-    sinks_.erase(handle);
-  });
+  WakeIf(calls_.Finish(handle, std::move(finish)));
+}
+
+void SchedulerLink::TakeCalls() {
+  for (auto& [handle, call] : calls_.Take()) {
+    if (call.acknowledged > 0) core_.Acknowledge(handle, call.acknowledged);
+    if (call.finish) core_.Finish(handle, *std::move(call.finish));
+    if (call.cancelled) core_.Cancel(handle);
+    if (call.finish || call.cancelled) sinks_.erase(handle);
+  }
 }
 
 PortHealth SchedulerLink::Health() const {
@@ -105,6 +119,8 @@ PortHealth SchedulerLink::Health() const {
 
 absl::Duration SchedulerLink::Pump() {
   if (stopped_) return absl::InfiniteDuration();
+  TakeCalls();
+  if (gate_->lost.exchange(false)) DropStream("the link's mailbox was full");
   const absl::Time now = clock_->Now();
   core_.Tick(now);
   if (core_.TakeDial(now)) Dial(now);
@@ -126,6 +142,7 @@ void SchedulerLink::Dial(absl::Time now) {
     });
   };
   handlers.on_closed = [this, gate = gate_, attempt](const absl::Status& status) {
+    // Lost, it has the effect that it would have had: the stream is dropped.
     gate->Post([this, attempt, status] { OnClosed(attempt, status); });
   };
   writer_ =
@@ -145,6 +162,12 @@ void SchedulerLink::OnClosed(uint64_t attempt, const absl::Status& status) {
                                                    " does not answer: ", status.message()));
 }
 
+void SchedulerLink::DropStream(const char* why) {
+  HangUp();
+  OnClosed(attempt_, absl::UnavailableError(why));
+  ++attempt_;
+}
+
 void SchedulerLink::HangUp() {
   if (writer_ != nullptr) writer_->Finish(absl::OkStatus());
 }
@@ -154,10 +177,8 @@ void SchedulerLink::WriteFrames(absl::Time now) {
     std::optional<v1::GatewayFrame> frame = core_.TakeFrame(now);
     if (!frame) return;
     if (writer_->Write(*std::move(frame))) continue;
-    // The peer does not read, or the stream is over: start again on a new one.
-    HangUp();
-    OnClosed(attempt_, absl::UnavailableError("the stream takes no more frames"));
-    ++attempt_;
+    // The peer does not read, or the stream is over.
+    DropStream("the stream takes no more frames");
   }
 }
 

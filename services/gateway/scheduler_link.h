@@ -2,8 +2,9 @@
 // thread of their own, over gRPC. It dials, greets, redials and resubmits by itself until Stop.
 // Ownership: owns its thread and its stream. Sinks are dropped after their last event.
 // Threads: as SchedulerPort; sinks are called on the link's thread.
-// Errors: never fatal: while there is no scheduler, requests wait as LinkOptions says and then fail
-// with UNAVAILABLE.
+// Errors: a frame that finds the mailbox full is lost, and the stream with it: what is live is
+// submitted again on a new one. Never fatal: while there is no scheduler, requests wait as
+// LinkOptions says and then fail with UNAVAILABLE.
 #pragma once
 
 #include <atomic>
@@ -18,6 +19,7 @@
 #include "libs/timing/clock.h"
 #include "proto/scheduler.grpc.pb.h"
 #include "services/gateway/gateway_metrics.h"
+#include "services/gateway/link_calls.h"
 #include "services/gateway/scheduler_link_core.h"
 #include "services/gateway/scheduler_port.h"
 
@@ -25,9 +27,13 @@ namespace tokenrouter {
 
 class SchedulerLink final : public SchedulerPort {
  public:
+  // Submits and frames waiting for the link's thread, if nothing else is said.
+  static constexpr size_t kMailboxLimit = 65536;
+
   // `target` is the scheduler's gRPC name. The clock and the metrics must outlive the link.
   static std::unique_ptr<SchedulerLink> Start(std::string target, LinkOptions options,
-                                              const Clock* clock, GatewayMetrics* metrics);
+                                              const Clock* clock, GatewayMetrics* metrics,
+                                              size_t mailbox_limit = kMailboxLimit);
   ~SchedulerLink() override;
 
   uint64_t Submit(v1::GenerationSpec spec, std::vector<int32_t> ids,
@@ -46,7 +52,9 @@ class SchedulerLink final : public SchedulerPort {
   struct Gate;
 
   SchedulerLink(std::string target, LinkOptions options, const Clock* clock,
-                GatewayMetrics* metrics);
+                GatewayMetrics* metrics, size_t mailbox_limit);
+  // Makes the loop take what is in calls_; any thread.
+  void WakeIf(bool needed);
   // All below run on the loop's thread.
   absl::Duration Pump();
   void Dial(absl::Time now);
@@ -55,11 +63,15 @@ class SchedulerLink final : public SchedulerPort {
   void Dispatch();
   void PublishHealth();
   void HangUp();
+  void TakeCalls();
+  // Starts again on a new stream, where what is live is submitted again.
+  void DropStream(const char* why);
 
   const std::string target_;
   const Clock* const clock_;
   GatewayMetrics* const metrics_;
   const std::shared_ptr<Gate> gate_;
+  LinkCalls calls_;
   std::atomic<uint64_t> next_handle_{1};
   std::atomic<bool> stopped_{false};
 
