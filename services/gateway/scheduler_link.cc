@@ -163,8 +163,10 @@ void SchedulerLink::OnClosed(uint64_t attempt, const absl::Status& status) {
 }
 
 void SchedulerLink::DropStream(const char* why) {
-  HangUp();
-  OnClosed(attempt_, absl::UnavailableError(why));
+  const absl::Status status = absl::UnavailableError(why);
+  // Not finished: that would wait for a peer that may not read.
+  if (writer_ != nullptr) writer_->Abandon(status);
+  OnClosed(attempt_, status);
   ++attempt_;
 }
 
