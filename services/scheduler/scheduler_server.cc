@@ -138,13 +138,20 @@ class SchedulerServer::Impl : public Output {
     }
     core_.Flush(now);
     // Ends of streams that the flush found out produce frames of their own.
-    while (gateways_.Settle() | workers_.Settle()) core_.Flush(now);
+    while (SettlePeers()) core_.Flush(now);
     if (now - last_publish_ >= kPublish) {
       last_publish_ = now;
       metrics_.Publish(core_, now);
     }
     PublishLive();
     return std::max(absl::ZeroDuration(), last_tick_ + kTick - now);
+  }
+
+  // Both kinds settle, whatever the first one says. True when a stream has ended.
+  bool SettlePeers() {
+    const bool gateways = gateways_.Settle();
+    const bool workers = workers_.Settle();
+    return gateways || workers;
   }
 
   void PublishLive() {
