@@ -109,20 +109,24 @@ absl::Status Cluster::WaitUntilHealthy() {
 }
 
 double Cluster::Metric(const Member& member, const std::string& prefix) {
+  return FindMetric(member, prefix).value_or(0);
+}
+
+std::optional<double> Cluster::FindMetric(const Member& member, const std::string& prefix) {
   const absl::StatusOr<HttpResponse> page = HttpFetch(member.admin_port, "GET", "/metrics");
-  if (!page.ok()) return 0;
-  double sum = 0;
+  if (!page.ok()) return std::nullopt;
+  std::optional<double> sum;
   for (const auto line : absl::StrSplit(page->body, '\n')) {
     if (!absl::StartsWith(line, absl::string_view(prefix))) continue;
     double value = 0;
-    if (absl::SimpleAtod(line.substr(line.rfind(' ') + 1), &value)) sum += value;
+    if (absl::SimpleAtod(line.substr(line.rfind(' ') + 1), &value)) sum = sum.value_or(0) + value;
   }
   return sum;
 }
 
 bool Cluster::WaitForMetric(const Member& member, const std::string& prefix, double value) {
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
-  while (Metric(member, prefix) != value) {
+  while (FindMetric(member, prefix) != value) {
     if (absl::Now() > deadline) return false;
     absl::SleepFor(kPollInterval);
   }

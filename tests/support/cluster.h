@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,9 @@ class Cluster {
 
   // The sum of all series of a metric whose text line starts with `prefix`; 0 when there is none.
   static double Metric(const Member& member, const std::string& prefix);
-  // Waits until Metric(member, prefix) == value, at most ten seconds.
+  // The same; nullopt when there is none or the process does not answer.
+  static std::optional<double> FindMetric(const Member& member, const std::string& prefix);
+  // Waits until the metric is there and equals value, at most ten seconds.
   static bool WaitForMetric(const Member& member, const std::string& prefix, double value);
 
   // stderr of everything, for failure messages.

@@ -34,7 +34,6 @@ class Needs:
     full: bool = False
 
 
-FOR_UP = Needs()
 FOR_SETUP = Needs(models=("small", "large", "smollm2"), test=True)
 FOR_TEST = FOR_SETUP
 FOR_FULL_TEST = Needs(models=("small", "large", "smollm2"), test=True, full=True)
