@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "libs/tokens/token_types.h"
+#include "services/scheduler/pair_model.h"
 
 namespace tokenrouter {
 
@@ -51,6 +52,8 @@ struct CoreOptions {
   // The bound while a worker predicts nothing: its first step may be a long prefill.
   absl::Duration unpredicted_step = absl::Seconds(60);
   absl::Duration keep_unclaimed = absl::Seconds(30);
+
+  PairModelOptions model;
 
   // Reopens of one request without a single accepted row in between before it is given up.
   int max_reopens = 16;

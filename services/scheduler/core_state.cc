@@ -2,6 +2,13 @@
 
 namespace tokenrouter {
 
+PairModel& CoreState::ModelOf(int pair) const {
+  while (static_cast<int>(models_.size()) <= pair) {
+    models_.push_back(std::make_unique<PairModel>(options.model));
+  }
+  return *models_[static_cast<size_t>(pair)];
+}
+
 void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker) {
   NoteCommand(worker);
   if (request->counted_on() == worker->stream) return;

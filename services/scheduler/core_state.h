@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/btree_set.h"
 #include "absl/status/statusor.h"
@@ -12,6 +14,7 @@
 #include "proto/scheduler.pb.h"
 #include "services/scheduler/core_options.h"
 #include "services/scheduler/outbox.h"
+#include "services/scheduler/pair_model.h"
 #include "services/scheduler/request_machine.h"
 #include "services/scheduler/request_registry.h"
 #include "services/scheduler/scheduler_counters.h"
@@ -41,6 +44,12 @@ struct CoreState {
   TimerQueue timers;
   SchedulerCounters counters;
   absl::btree_set<StreamId> releasable_workers;  // Large workers with rows that wait for release.
+
+  // What is known about a pair; made when it is first asked for.
+  PairModel& ModelOf(int pair) const;
+
+ private:
+  mutable std::vector<std::unique_ptr<PairModel>> models_;  // By pair.
 };
 
 // The request's turn may run on this worker now: it counts as one of its ready rows.

@@ -1,5 +1,7 @@
 #include "services/scheduler/row_flow.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace tokenrouter {
@@ -15,6 +17,7 @@ void RowFlow::OnRow(AttachedWorker* worker, const v1::RowReport& row) {
     return;
   }
   v1::TokenChunk* const chunk = row.ids_size() > 0 ? AddChunk(*request, row) : nullptr;
+  Learn(*request, worker->role, row);
   request->Accept(worker->role, row);
   v1::Finish finish;
   if (row.has_finish()) {
@@ -25,6 +28,20 @@ void RowFlow::OnRow(AttachedWorker* worker, const v1::RowReport& row) {
     Depart(request, row.departure());
   } else if (request->parked()) {
     Park(request);
+  }
+}
+
+void RowFlow::Learn(const RequestMachine& request, Role role, const v1::RowReport& row) {
+  const v1::Window::Kind window = request.pen().turn.window().kind();
+  // A side that writes to the end has nothing to decide, and one that parks has decided nothing.
+  if (window == v1::Window::KIND_UNTIL_END || (row.ids_size() == 0 && !row.has_departure())) return;
+  PairModel& model = state_->ModelOf(request.origin().pair);
+  const auto own = static_cast<char>(AuthorOf(role));
+  const auto written = std::count(row.authors().begin(), row.authors().end(), own);
+  model.ObserveRows(role, std::max<int64_t>(1, written + row.tail_size()), row.has_departure());
+  if (const int32_t verified = request.pen().turn.verify(); verified > 0) {
+    const int64_t kept = row.ids_size() - written;
+    model.ObserveVerified(std::min<int64_t>(verified, kept + 1), std::min<int64_t>(verified, kept));
   }
 }
 

@@ -30,6 +30,8 @@ class RowFlow {
   void StallTimer(RequestMachine* request);
 
  private:
+  // What the row says about the pair. REQUIRES: it counts, and was not accepted yet.
+  void Learn(const RequestMachine& request, Role role, const v1::RowReport& row);
   void OnRefused(RequestMachine* request, Role role, DropReason reason, const v1::RowReport& row);
   v1::TokenChunk* AddChunk(const RequestMachine& request, const v1::RowReport& row);
   void Diverged(RequestMachine* request, Role role);

@@ -21,6 +21,8 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
   conclusion_.on_end = [this, observe = std::move(parts.on_end)](RequestMachine* request) {
     placement_.Forget(request);
     gateways_.Forget(*request);
+    const int32_t generated = request->history().generated();
+    if (generated > 0) state_.ModelOf(request->origin().pair).ObserveFinished(generated);
     if (observe) observe(*request, state_.now);
   };
 }
@@ -101,6 +103,23 @@ void SchedulerCore::Flush(absl::Time now) {
   state_.counters.frames_out += sent;
 }
 
+std::vector<PlanInputs> SchedulerCore::WantedPlans(absl::Time now) {
+  std::vector<PlanInputs> wanted;
+  for (int pair = 0; pair < state_.directory.pairs(); ++pair) {
+    auto inputs = state_.ModelOf(pair).Wanted(state_.requests.live(pair), now);
+    if (!inputs) continue;
+    inputs->pair = pair;
+    wanted.push_back(*inputs);
+  }
+  return wanted;
+}
+
+void SchedulerCore::AdoptPlan(int pair, const std::optional<PairPlan>& plan, absl::Duration cost,
+                              absl::Time now) {
+  state_.now = now;
+  state_.ModelOf(pair).Adopt(plan, cost, now);
+}
+
 void SchedulerCore::CloseDeadWorkers() {
   for (const auto& [stream, why] : workers_.Dead()) {
     OnWorkerGone(stream, state_.now);
@@ -155,6 +174,9 @@ void SchedulerCore::FillState(absl::Time now, v1::GetStateReply* reply) const {
   }
   for (int pair = 0; pair < state_.directory.pairs(); ++pair) {
     *reply->add_pairs() = gateways_.Status(pair);
+    v1::PairModel* const model = reply->add_models();
+    model->set_pair(state_.directory.pair(pair).name);
+    state_.ModelOf(pair).Fill(state_.requests.live(pair), now, model);
   }
 }
 

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -51,6 +53,13 @@ class SchedulerCore {
   void OnTick(absl::Time now);
   // Releases, grants and sends what the inputs since the last call produced.
   void Flush(absl::Time now);
+
+  // Plans that should be made now, to be given back through AdoptPlan. Making one takes tens of
+  // milliseconds: not on the thread that calls the rest.
+  std::vector<PlanInputs> WantedPlans(absl::Time now);
+  void AdoptPlan(int pair, const std::optional<PairPlan>& plan, absl::Duration cost,
+                 absl::Time now);
+  const PairModel& ModelOf(int pair) const { return state_.ModelOf(pair); }
 
   // Refuses new requests from now on; those in flight go on.
   void BeginDrain() { state_.draining = true; }

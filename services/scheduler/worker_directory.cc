@@ -164,6 +164,18 @@ Device* WorkerDirectory::DeviceOf(const AttachedWorker& worker) {
   return found == devices_.end() ? nullptr : &found->second;
 }
 
+bool WorkerDirectory::SharesDevice(int pair) const {
+  for (const auto& [key, device] : devices_) {
+    bool present[kRoles] = {};
+    for (const StreamId stream : device.members) {
+      const AttachedWorker& worker = *Find(stream);
+      if (worker.pair == pair) present[static_cast<int>(worker.role)] = true;
+    }
+    if (present[0] && present[1]) return true;
+  }
+  return false;
+}
+
 int WorkerDirectory::InternClass(const std::string& numerics_class) {
   return classes_.try_emplace(numerics_class, static_cast<int>(classes_.size()) + 1).first->second;
 }

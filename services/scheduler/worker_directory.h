@@ -106,6 +106,8 @@ class WorkerDirectory {
   }
   // The device that the worker shares; null when it has one of its own.
   Device* DeviceOf(const AttachedWorker& worker);
+  // Whether a small and a large worker of the pair take turns on one device.
+  bool SharesDevice(int pair) const;
 
  private:
   absl::Status JudgeAgainstPair(const v1::WorkerHello& hello, const Pair& pair) const;

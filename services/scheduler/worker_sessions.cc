@@ -23,6 +23,7 @@ std::optional<int> WorkerSessions::OnHello(StreamId stream, const v1::WorkerHell
   const std::vector<int32_t> stop_ids = state_->directory.pair(index).stop_ids;
   state_->directory.Add(stream, hello, state_->now);
   const Pair& pair = state_->directory.pair(index);
+  Learn(hello, index);
   FillAttached(stream, pair);
   // What a worker was told when it attached holds for its stream: peers that heard otherwise attach
   // again. It happens when the first worker of a role joins with other ids than its pair's.
@@ -56,6 +57,18 @@ void WorkerSessions::FillAttached(StreamId stream, const Pair& pair) {
       static_cast<int32_t>(absl::ToInt64Milliseconds(state_->options.keep_unclaimed)));
 }
 
+void WorkerSessions::Learn(const v1::WorkerHello& hello, int pair) {
+  PairModel& model = state_->ModelOf(pair);
+  model.ShareDevice(state_->directory.SharesDevice(pair));
+  const Role role = hello.role() == v1::ROLE_SMALL ? Role::kSmall : Role::kLarge;
+  // One worker's samples say nothing new once others have served.
+  if (model.curve(role).observations() > hello.samples_size()) return;
+  for (const v1::StepSample& sample : hello.samples()) {
+    model.ObserveStep(role, sample.rows(), sample.new_ids(),
+                      absl::Microseconds(sample.elapsed_us()));
+  }
+}
+
 void WorkerSessions::Observe(AttachedWorker* worker, const v1::WorkerFrame& frame) {
   worker->pulse.heard_at = state_->now;
   if (frame.has_step()) {
@@ -63,6 +76,9 @@ void WorkerSessions::Observe(AttachedWorker* worker, const v1::WorkerFrame& fram
     worker->pulse.step_predicted = absl::Microseconds(frame.step().predicted_us());
     worker->free_blocks = frame.step().free_blocks();
     ++worker->steps;
+    state_->ModelOf(worker->pair)
+        .ObserveStep(worker->role, frame.step().rows(), frame.step().new_ids(),
+                     absl::Microseconds(frame.step().elapsed_us()));
   }
   if (frame.has_heartbeat()) {
     worker->pulse.step_elapsed = absl::Microseconds(frame.heartbeat().step_elapsed_us());
@@ -93,6 +109,7 @@ std::optional<int> WorkerSessions::OnGone(StreamId stream) {
   const std::vector<uint64_t> requests(worker->open.begin(), worker->open.end());
   turns_->OnGone(*worker);
   state_->directory.Remove(stream, state_->now);
+  state_->ModelOf(pair).ShareDevice(state_->directory.SharesDevice(pair));
   state_->releasable_workers.erase(stream);
   state_->outbox.workers.Forget(stream);
   for (const uint64_t key : requests) SideLost(state_->requests.Find(key), role);

@@ -36,6 +36,7 @@ class WorkerSessions {
   void CloseAll(const absl::Status& why);
 
  private:
+  void Learn(const v1::WorkerHello& hello, int pair);
   void Observe(AttachedWorker* worker, const v1::WorkerFrame& frame);
   void ClosePeers(StreamId newcomer, const Pair& pair);
   void FillAttached(StreamId stream, const Pair& pair);

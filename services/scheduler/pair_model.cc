@@ -1,0 +1,189 @@
+#include "services/scheduler/pair_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "libs/batching_model/policy_name.h"
+
+namespace tokenrouter {
+namespace {
+
+// How fast the round trip and the mean length follow: about the last fifty.
+constexpr double kFollow = 0.02;
+// A first few are needed before a curve means anything.
+constexpr int64_t kLeastObservations = 3;
+constexpr size_t kMostPlansKept = 64;
+
+double Milliseconds(absl::Duration duration) { return absl::ToDoubleMilliseconds(duration); }
+
+void Follow(double value, int64_t seen, double* mean) {
+  *mean += (value - *mean) * std::max(kFollow, 1.0 / static_cast<double>(seen));
+}
+
+bool Differs(double now, double then, double share) { return std::abs(now - then) > share * then; }
+
+void FillCurve(const StepTimeEstimator& curve, v1::StepCurve* out) {
+  out->set_base_ms(curve.coefficients().base_ms);
+  out->set_row_ms(curve.coefficients().row_ms);
+  out->set_id_ms(curve.coefficients().id_ms);
+  out->set_spread(curve.RelativeSpread());
+  out->set_drift(curve.Drift());
+  out->set_observations(curve.observations());
+}
+
+void FillProbability(const RateEstimator& rate, v1::Probability* out) {
+  out->set_mean(rate.mean());
+  out->set_lower(rate.Lower());
+  out->set_upper(rate.Upper());
+  out->set_trials(rate.effective_trials());
+}
+
+}  // namespace
+
+void PairModel::ObserveStep(Role role, int32_t rows, int64_t new_ids, absl::Duration elapsed) {
+  if (rows <= 0 || new_ids <= 0) return;
+  curves_[static_cast<int>(role)].Observe(rows, new_ids, Milliseconds(elapsed));
+}
+
+void PairModel::ObserveRows(Role role, int64_t steps, int64_t departures) {
+  (role == Role::kSmall ? routed_ : returned_).Observe(std::max(steps, departures), departures);
+}
+
+void PairModel::ObserveHop(absl::Duration hop) {
+  Follow(std::max(0.0, Milliseconds(hop)), ++hops_, &hop_ms_);
+}
+
+void PairModel::ObserveFinished(int32_t generated) {
+  if (mean_generated_ == 0) mean_generated_ = generated;
+  Follow(generated, 1 / kFollow, &mean_generated_);
+}
+
+BatchingPolicy PairModel::Policy(int32_t live) const {
+  const int32_t requests = std::max(1, live);
+  if (!plan_) {
+    if (!shared_device_) return {};
+    return {
+        .kind = BatchingPolicy::Kind::kModel,
+        .m_large = std::max(1, static_cast<int>(std::ceil(options_.default_fraction * requests)))};
+  }
+  BatchingPolicy policy = plan_->prediction.policy;
+  // The best threshold grows with the requests (batching model, section 5c).
+  const double share = static_cast<double>(policy.m_large) / plan_->inputs.requests;
+  policy.m_large = std::clamp(static_cast<int>(std::lround(share * requests)), 1, requests);
+  return policy;
+}
+
+bool PairModel::PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) const {
+  if (!plan_ || prompt_ids <= 0) return true;
+  const double tokens = mean_generated_ > 0 ? std::min<double>(mean_generated_, most_tokens)
+                                            : static_cast<double>(most_tokens);
+  return tokenrouter::PromptWorthRouting(
+      plan_->prediction, {.small_prefill_ms = PredictMs(Role::kSmall, 1, prompt_ids),
+                          .large_prefill_ms = PredictMs(Role::kLarge, 1, prompt_ids),
+                          .expected_tokens = tokens,
+                          .r = plan_->inputs.r});
+}
+
+bool PairModel::Known() const {
+  return curves_[0].observations() >= kLeastObservations &&
+         curves_[1].observations() >= kLeastObservations;
+}
+
+bool PairModel::CurveMoved(Role role) const {
+  const int index = static_cast<int>(role);
+  const StepCost planned = CostOf(plan_->inputs.curves[index]);
+  const int rows = std::max(1, plan_->inputs.requests);
+  return Differs(PredictMs(role, rows, rows), planned(rows, rows), options_.curve_step) ||
+         Differs(PredictMs(role, 1, 1), planned(1, 1), options_.curve_step);
+}
+
+bool PairModel::LoadMoved(int32_t live) const {
+  return Differs(live, plan_->inputs.requests, options_.load_step);
+}
+
+bool PairModel::RatesMoved() const {
+  return routed_gate_.Moved(routed_) || returned_gate_.Moved(returned_) ||
+         CurveMoved(Role::kSmall) || CurveMoved(Role::kLarge) ||
+         plan_->inputs.shared_device != shared_device_;
+}
+
+void PairModel::Recall(int32_t live) {
+  auto best = made_.end();
+  for (auto it = made_.begin(); it != made_.end(); ++it) {
+    if (Differs(live, it->first, options_.load_step)) continue;
+    if (best == made_.end() || std::abs(it->first - live) < std::abs(best->first - live)) best = it;
+  }
+  if (best != made_.end()) plan_ = best->second;
+}
+
+std::optional<PlanInputs> PairModel::Wanted(int32_t live, absl::Time now) {
+  if (live <= 0 || !Known()) return std::nullopt;
+  if (plan_ && LoadMoved(live)) Recall(live);
+  FollowMode(live, now);
+  if (planning_) return std::nullopt;
+  const absl::Duration pause =
+      std::max(options_.least_plan_interval, plan_cost_ / options_.most_plan_share);
+  if (now - planned_at_ < pause) return std::nullopt;
+  const bool holds =
+      plan_ && !LoadMoved(live) && !RatesMoved() && now - planned_at_ < options_.most_plan_age;
+  if (holds) return std::nullopt;
+  planning_ = true;
+  PlanInputs inputs{.requests = live,
+                    .spread = std::max(curves_[0].RelativeSpread(), curves_[1].RelativeSpread()),
+                    .r = routed_.mean(),
+                    .q = returned_.mean(),
+                    .hop_ms = hop_ms_,
+                    .shared_device = shared_device_};
+  for (int role = 0; role < kRoles; ++role) inputs.curves[role] = curves_[role].coefficients();
+  return inputs;
+}
+
+void PairModel::Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, absl::Time now) {
+  planning_ = false;
+  planned_at_ = now;
+  plan_cost_ = cost;
+  ++plans_;
+  if (!plan) return;
+  if (plan_ && (RatesMoved() || made_.size() >= kMostPlansKept)) made_.clear();
+  plan_ = plan;
+  made_[plan->inputs.requests] = *plan;
+  routed_gate_.Planned(routed_);
+  returned_gate_.Planned(returned_);
+  FollowMode(plan->inputs.requests, now);
+}
+
+void PairModel::FollowMode(int32_t live, absl::Time now) {
+  // A prediction for another load says nothing about this one; a new plan is under way.
+  if (!plan_ || LoadMoved(live)) return;
+  const ServiceMode before = mode_.mode;
+  // Patience is for estimates that waver, not for a load that has changed.
+  if (Differs(live, mode_requests_, options_.load_step)) mode_.decided = false;
+  if (!mode_.decided) mode_requests_ = live;
+  mode_ = NextMode(mode_, plan_->prediction, now, options_.mode);
+  mode_switches_ += mode_.mode != before ? 1 : 0;
+}
+
+void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {
+  FillCurve(curves_[0], out->mutable_small());
+  FillCurve(curves_[1], out->mutable_large());
+  FillProbability(routed_, out->mutable_routed());
+  FillProbability(returned_, out->mutable_returned());
+  FillProbability(agreement_, out->mutable_agreement());
+  out->set_hop_ms(hop_ms_);
+  out->set_live(live);
+  out->set_policy(DescribePolicy(Policy(live), shared_device_));
+  out->set_service_mode(mode() == ServiceMode::kRouted ? "routed" : "large_alone");
+  if (!plan_) return;
+  const ModePrediction& prediction = plan_->prediction;
+  v1::PairPlan* const plan = out->mutable_plan();
+  plan->set_requests(plan_->inputs.requests);
+  plan->set_age_seconds(absl::ToDoubleSeconds(now - planned_at_));
+  plan->set_cost_ms(Milliseconds(plan_cost_));
+  plan->set_routed_per_s(prediction.routed_per_s);
+  plan->set_large_alone_per_s(prediction.large_alone_per_s);
+  plan->set_routed_ms_per_token(prediction.routed_ms_per_token);
+  plan->set_large_alone_ms_per_token(prediction.large_alone_ms_per_token);
+}
+
+}  // namespace tokenrouter

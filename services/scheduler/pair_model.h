@@ -1,0 +1,115 @@
+// PairModel is what the scheduler has learned about one pair while serving it, and what it makes of
+// it: how long steps take, how often requests change sides, the batching policy in force, and
+// whether routing pays at all. Workers' reports go in; decisions are read; plans are made elsewhere
+// (pair_plan.h) from inputs that Wanted gives, and come back through Adopt.
+// Until the first plan everything is routed and the policy is the safe default.
+// Threads: lives on the scheduler's loop. Cost: O(1) per call. Units: milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "libs/batching_model/mode_controller.h"
+#include "libs/batching_model/rate_estimator.h"
+#include "libs/batching_model/simulator.h"
+#include "libs/batching_model/step_time_estimator.h"
+#include "libs/tokens/token_types.h"
+#include "proto/scheduler.pb.h"
+#include "services/scheduler/pair_plan.h"
+
+namespace tokenrouter {
+
+struct PairModelOptions {
+  // Share of the live requests that is the threshold of a shared device until there is a plan.
+  double default_fraction = 0.4;
+  // Plans are made at most so often, and at most this share of the time is spent on making them.
+  absl::Duration least_plan_interval = absl::Milliseconds(250);
+  double most_plan_share = 0.05;
+  // A plan is made anew when the load has moved by this share, or a curve by the next, or it is
+  // older than the last.
+  double load_step = 0.2;
+  double curve_step = 0.1;
+  absl::Duration most_plan_age = absl::Seconds(30);
+  ModeOptions mode;
+};
+
+class PairModel {
+ public:
+  explicit PairModel(const PairModelOptions& options) : options_(options) {}
+
+  // ---- learning ----
+  void ObserveStep(Role role, int32_t rows, int64_t new_ids, absl::Duration elapsed);
+  // Steps of single rows after which the algorithm might have handed over, and how often it did.
+  void ObserveRows(Role role, int64_t steps, int64_t departures);
+  void ObserveVerified(int64_t tokens, int64_t kept) { agreement_.Observe(tokens, kept); }
+  void ObserveHop(absl::Duration hop);
+  void ObserveFinished(int32_t generated);
+
+  // ---- deciding ----
+  // In force for so many requests of a pair that runs under its plan.
+  BatchingPolicy Policy(int32_t live) const;
+  ServiceMode mode() const { return mode_.mode; }
+  // Whether a request with such a prompt gains by being routed, by the present plan.
+  bool PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) const;
+
+  // ---- planning ----
+  void ShareDevice(bool shared) { shared_device_ = shared; }
+  // Follows the load, and says when a plan should be made; nothing while the last one holds, or one
+  // is being made.
+  std::optional<PlanInputs> Wanted(int32_t live, absl::Time now);
+  // `cost`: what making it took. A plan that failed is one without a value.
+  void Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, absl::Time now);
+
+  // ---- reading ----
+  const StepTimeEstimator& curve(Role role) const { return curves_[static_cast<int>(role)]; }
+  double PredictMs(Role role, int32_t rows, int64_t new_ids) const {
+    return curve(role).Predict(rows, new_ids);
+  }
+  const RateEstimator& routed() const { return routed_; }      // r
+  const RateEstimator& returned() const { return returned_; }  // q
+  const RateEstimator& agreement() const { return agreement_; }
+  absl::Duration hop() const { return absl::Milliseconds(hop_ms_); }
+  bool shared_device() const { return shared_device_; }
+  const std::optional<PairPlan>& plan() const { return plan_; }
+  absl::Time planned_at() const { return planned_at_; }
+  absl::Duration plan_cost() const { return plan_cost_; }
+  uint64_t plans() const { return plans_; }
+  uint64_t mode_switches() const { return mode_switches_; }
+  // Everything but the pair's name.
+  void Fill(int32_t live, absl::Time now, v1::PairModel* out) const;
+
+ private:
+  bool Known() const;
+  bool LoadMoved(int32_t live) const;
+  bool RatesMoved() const;
+  bool CurveMoved(Role role) const;
+  // Takes an earlier plan for about so many requests, if there is one.
+  void Recall(int32_t live);
+  void FollowMode(int32_t live, absl::Time now);
+
+  const PairModelOptions options_;
+  StepTimeEstimator curves_[kRoles];
+  RateEstimator routed_{0.1};
+  RateEstimator returned_{1.0};
+  RateEstimator agreement_{0.5};
+  double hop_ms_ = 0;
+  int64_t hops_ = 0;
+  double mean_generated_ = 0;  // Of finished requests; 0: none yet.
+  bool shared_device_ = false;
+
+  bool planning_ = false;
+  std::optional<PairPlan> plan_;
+  // Made since rates and curves moved last, by requests: a load that comes back needs no new one.
+  std::map<int32_t, PairPlan> made_;
+  RetuneGate routed_gate_, returned_gate_;
+  absl::Time planned_at_ = absl::InfinitePast();
+  absl::Duration plan_cost_;
+  uint64_t plans_ = 0;
+  ModeState mode_;
+  int32_t mode_requests_ = 0;  // The load that it was decided for.
+  uint64_t mode_switches_ = 0;
+};
+
+}  // namespace tokenrouter
