@@ -143,6 +143,7 @@ void PairModel::Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, 
   planning_ = false;
   planned_at_ = now;
   plan_cost_ = cost;
+  planning_time_ += cost;
   ++plans_;
   if (!plan) return;
   if (plan_ && (RatesMoved() || made_.size() >= kMostPlansKept)) made_.clear();

@@ -76,6 +76,7 @@ class PairModel {
   absl::Time planned_at() const { return planned_at_; }
   absl::Duration plan_cost() const { return plan_cost_; }
   uint64_t plans() const { return plans_; }
+  absl::Duration planning_time() const { return planning_time_; }
   uint64_t mode_switches() const { return mode_switches_; }
   // Everything but the pair's name.
   void Fill(int32_t live, absl::Time now, v1::PairModel* out) const;
@@ -107,6 +108,7 @@ class PairModel {
   absl::Time planned_at_ = absl::InfinitePast();
   absl::Duration plan_cost_;
   uint64_t plans_ = 0;
+  absl::Duration planning_time_;
   ModeState mode_;
   int32_t mode_requests_ = 0;  // The load that it was decided for.
   uint64_t mode_switches_ = 0;

@@ -16,7 +16,8 @@ const prometheus::Histogram::BucketBoundaries& FrameBuckets() {
 
 }  // namespace
 
-SchedulerMetrics::SchedulerMetrics(prometheus::Registry* registry) : registry_(registry) {
+SchedulerMetrics::SchedulerMetrics(prometheus::Registry* registry)
+    : registry_(registry), models_(registry) {
   FollowTokens();
   FollowRequests();
   FollowTurns();
@@ -109,6 +110,10 @@ void SchedulerMetrics::Publish(const SchedulerCore& core, absl::Time now) {
   }
   gateways_->Set(core.gateways());
   oldest_large_wait_->Set(absl::ToDoubleSeconds(core.OldestLargeWait(now)));
+  for (int pair = 0; pair < core.directory().pairs(); ++pair) {
+    models_.Publish(pair, core.directory().pair(pair).name, core.ModelOf(pair),
+                    core.requests().live(pair));
+  }
 }
 
 }  // namespace tokenrouter

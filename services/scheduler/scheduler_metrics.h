@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libs/telemetry/metrics.h"
+#include "services/scheduler/model_metrics.h"
 #include "services/scheduler/scheduler_core.h"
 
 namespace tokenrouter {
@@ -38,6 +39,7 @@ class SchedulerMetrics {
 
   prometheus::Registry* const registry_;
   std::vector<Follower> followers_;
+  ModelMetrics models_;
   prometheus::Gauge* workers_[kRoles];
   prometheus::Gauge* requests_[kPhases];
   prometheus::Gauge* gateways_;

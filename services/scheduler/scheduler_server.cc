@@ -12,6 +12,7 @@
 #include "libs/telemetry/log.h"
 #include "libs/timing/real_clock.h"
 #include "services/scheduler/opening_rule.h"
+#include "services/scheduler/plan_runner.h"
 #include "services/scheduler/scheduler_core.h"
 #include "services/scheduler/scheduler_metrics.h"
 #include "services/scheduler/scheduler_service.h"
@@ -135,6 +136,7 @@ class SchedulerServer::Impl : public Output {
       if (now - last_tick_ > options_.core.heartbeat) core_.ForgivePause(now);
       last_tick_ = now;
       core_.OnTick(now);
+      Plan(now);
     }
     core_.Flush(now);
     // Ends of streams that the flush found out produce frames of their own.
@@ -145,6 +147,13 @@ class SchedulerServer::Impl : public Output {
     }
     PublishLive();
     return std::max(absl::ZeroDuration(), last_tick_ + kTick - now);
+  }
+
+  void Plan(absl::Time now) {
+    for (const PlanRunner::Done& done : planner_.TakeDone()) {
+      core_.AdoptPlan(done.pair, done.plan, done.cost, now);
+    }
+    for (const PlanInputs& inputs : core_.WantedPlans(now)) planner_.Start(inputs);
   }
 
   // Both kinds settle, whatever the first one says. True when a stream has ended.
@@ -177,6 +186,7 @@ class SchedulerServer::Impl : public Output {
   // Owned by the loop.
   SchedulerMetrics metrics_;
   SchedulerCore core_;
+  PlanRunner planner_;
   absl::Time last_tick_ = absl::InfinitePast();
   absl::Time last_publish_ = absl::InfinitePast();
 
