@@ -36,11 +36,21 @@ struct SimulationSetup {
   StepCost small;
   StepCost large;
   bool shared_device = false;
+  // Of each pool, each on a device of its own; a shared device has one of each. A request stays
+  // with its small and its large worker, as KV affinity has it.
+  int small_workers = 1;
+  int large_workers = 1;
+  // Who knows what on two devices. false: one decision that knows both sides. true: what the system
+  // can do: the scheduler decides for the large side; a small worker decides alone and knows only
+  // which step of the other side has rows of it.
+  bool distributed = false;
   int requests = 1;
   double r = 0.1;       // P(a small row is routed), in (0, 1).
   double q = 1.0;       // P(the large side hands back after a token), in (0, 1].
   double noise_cv = 0;  // Relative spread of step times (log-normal, mean kept).
-  double hop_ms = 0;    // From the end of a step on one side until the row is ready on the other.
+  // From the end of a step on one side until the row is ready on the other, and until the other
+  // side knows of a step. On a shared device: how long a change of turns takes.
+  double hop_ms = 0;
   double duration_ms = 100000;
   int64_t max_steps = 0;  // The run also ends after so many steps of both sides together; 0: never.
   int64_t max_rows = 0;   // Likewise in rows of steps.

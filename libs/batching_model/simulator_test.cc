@@ -1,6 +1,7 @@
 #include "libs/batching_model/simulator.h"
 
 #include <string>
+#include <vector>
 
 #include "libs/status/status_matchers.h"
 
@@ -103,11 +104,91 @@ TEST(SimulatorTest, AHopCostsThroughputAndTheSameSeedRepeats) {
   EXPECT_LT(Simulate(setup, {})->committed_per_s, without);
 }
 
+SimulationSetup Gpu(int requests, double r) {
+  return {.small = Affine(6, .02),
+          .large = Affine(24, .1),
+          .requests = requests,
+          .r = r,
+          .duration_ms = 3e5,
+          .desynchronised = true};
+}
+
+TEST(SimulatorTest, AnotherSmallWorkerDoublesWhatTheSmallSideBounds) {
+  SimulationSetup setup{.small = Affine(22, 7.2), .large = Affine(10, 0), .requests = 64, .r = .02};
+  setup.duration_ms = 1e6;
+  const double one = Simulate(setup, {})->committed_per_s;
+  setup.small_workers = 2;
+  EXPECT_NEAR(Simulate(setup, {})->committed_per_s / one, 1.8, 0.2);
+}
+
+TEST(SimulatorTest, EveryPolicyKeepsAllWorkersOfManyGoing) {
+  for (const bool distributed : {false, true}) {
+    for (const double hop : {0.0, 0.5}) {
+      for (const BatchingPolicy& policy : std::vector<BatchingPolicy>{
+               {},
+               {.kind = Kind::kStatic, .m_small = 2, .m_large = 5},
+               {.kind = Kind::kFixedWait, .wait_small_ms = 2, .wait_large_ms = 12},
+               {.kind = Kind::kModel}}) {
+        SCOPED_TRACE(::testing::Message()
+                     << distributed << " " << hop << " " << static_cast<int>(policy.kind));
+        SimulationSetup setup = Gpu(30, .2);
+        const double one_pair = Simulate(setup, {})->committed_per_s;
+        setup.small_workers = 3;
+        setup.large_workers = 2;
+        setup.distributed = distributed;
+        setup.hop_ms = hop;
+        TR_ASSERT_OK_AND_ASSIGN(const SimulationResult result, Simulate(setup, policy));
+        EXPECT_GT(result.committed_per_s, .8 * one_pair);
+        EXPECT_LT(result.gap_p99_ms, 200);
+      }
+    }
+  }
+}
+
+TEST(SimulatorTest, WorkersWithoutRequestsChangeNothing) {
+  SimulationSetup setup = Gpu(1, .2);
+  const double one = Simulate(setup, {.kind = Kind::kModel})->committed_per_s;
+  setup.small_workers = setup.large_workers = 4;
+  EXPECT_EQ(Simulate(setup, {.kind = Kind::kModel})->committed_per_s, one);
+}
+
+// As long as the scheduler foresees the small step that is about to start when both sides are idle.
+TEST(SimulatorTest, TheDistributedFormKeepsTheGain) {
+  SimulationSetup setup = Gpu(16, .4);
+  const double greedy = Simulate(setup, {})->committed_per_s;
+  const double knows_both = Simulate(setup, {.kind = Kind::kModel})->committed_per_s;
+  setup.distributed = true;
+  EXPECT_EQ(Simulate(setup, {})->committed_per_s, greedy);
+  const double distributed = Simulate(setup, {.kind = Kind::kModel})->committed_per_s;
+  EXPECT_GT(knows_both / greedy, 1.06);
+  EXPECT_GT(distributed / greedy, 1.06);
+}
+
+TEST(SimulatorTest, AChangeOfTurnsTakesAHopOnASharedDevice) {
+  SimulationSetup setup{.small = Affine(3, 0),
+                        .large = Affine(15, 0),
+                        .shared_device = true,
+                        .requests = 1,
+                        .r = .5,
+                        .duration_ms = 1e6};
+  const double without = Simulate(setup, {})->committed_per_s;
+  setup.hop_ms = 9;
+  // Per cycle two small steps, a large one and two changes: 21 and 39 ms.
+  EXPECT_NEAR(without / Simulate(setup, {})->committed_per_s, 39.0 / 21, 0.02);
+}
+
 TEST(SimulatorTest, RefusesWhatCannotRun) {
   SimulationSetup setup{.small = Affine(3, 0), .large = Affine(15, 0), .requests = 2, .r = 0.1};
   EXPECT_THAT(Simulate(setup, {.kind = Kind::kStatic, .m_small = 2, .m_large = 2}),
               StatusIs(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr("requests + 1")));
-  setup.r = 0;
+  setup.large_workers = 65;
+  EXPECT_THAT(Simulate(setup, {}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            ::testing::HasSubstr("large_workers is 65")));
+  setup.large_workers = 2;
+  setup.shared_device = true;
+  EXPECT_THAT(Simulate(setup, {}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            ::testing::HasSubstr("1 on a shared device")));
+  setup = {.small = Affine(3, 0), .large = Affine(15, 0), .requests = 2, .r = 0};
   EXPECT_THAT(Simulate(setup, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr("r is 0")));
 }

@@ -15,12 +15,15 @@ FLAGS = (
     Flag("--r", "share of small rows that are routed, a list", value="R"),
     Flag("--q", "probability that the large model hands back", value="Q"),
     Flag("--devices", "one per model, or a shared one", value="N", choices=("1", "2")),
+    Flag("--small_workers", "each on a device of its own", value="N"),
+    Flag("--large_workers", "each on a device of its own", value="N"),
     Flag("--policy", "list of policies, or all", value="NAMES"),
     Flag("--noise", "relative spread of step times", value="CV"),
     Flag("--hop_ms", "delay of a row between the models", value="MS"),
     Flag("--seconds", "simulated time of a cell", value="S"),
     Flag("--seed", "of the random numbers", value="N"),
     Flag("--plot", "write an SVG there", value="FILE"),
+    Flag("--distributed", "small workers decide alone, as in the real system"),
     Flag("--json", "print JSON rows instead of a table"),
 )
 

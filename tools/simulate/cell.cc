@@ -60,6 +60,9 @@ boost::json::object JsonRow(const Cell& cell, const SimulateOptions& options) {
   boost::json::object row = {
       {"set", options.set},
       {"devices", options.devices},
+      {"small_workers", options.small_workers},
+      {"large_workers", options.large_workers},
+      {"distributed", options.distributed},
       {"n", cell.requests},
       {"r", cell.r},
       {"q", options.q},

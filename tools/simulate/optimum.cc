@@ -66,7 +66,8 @@ bool Solvable(const SimulationSetup& setup) {
   const int most = !setup.shared_device ? kTwoDevices
                    : setup.q < 1        ? kSharedPartialReturn
                                         : kSharedDevice;
-  return setup.requests <= most && setup.hop_ms == 0;
+  const bool one_pair = setup.small_workers == 1 && setup.large_workers == 1;
+  return setup.requests <= most && setup.hop_ms == 0 && one_pair;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct Typed {
   std::string requests = "1,4,16,64,256";
   std::string r = "0.1";
   std::string policies = "model,greedy";
-  int32_t devices = 2;
+  int32_t devices = 2, small_workers = 1, large_workers = 1;
   int64_t seed = 1;
 };
 
@@ -94,6 +94,8 @@ absl::Status ReadTyped(const Typed& typed, SimulateOptions* options) {
                                                     }));
   TR_ASSIGN_OR_RETURN(options->policies, ParsePolicies(typed.policies));
   options->devices = typed.devices;
+  options->small_workers = typed.small_workers;
+  options->large_workers = typed.large_workers;
   options->seed = static_cast<uint64_t>(typed.seed);
   return absl::OkStatus();
 }
@@ -109,6 +111,9 @@ SimulationSetup SimulateOptions::Setup(int requests, double r) const {
   return {.small = cost(small),
           .large = cost(large),
           .shared_device = devices == 1,
+          .small_workers = small_workers,
+          .large_workers = large_workers,
+          .distributed = distributed,
           .requests = requests,
           .r = r,
           .q = q,
@@ -135,8 +140,13 @@ absl::StatusOr<std::optional<SimulateOptions>> ParseSimulateOptions(int argc,
   settings.Add("q", &options.q, kLeastRate, 1.0,
                "probability that the large model hands back after a token");
   settings.Add("devices", &typed.devices, 1, 2, "2: one per model; 1: they take turns");
+  settings.Add("small_workers", &typed.small_workers, 1, 64, "each on a device of its own");
+  settings.Add("large_workers", &typed.large_workers, 1, 64, "each on a device of its own");
+  settings.Add("distributed", &options.distributed,
+               "small workers decide alone, from what they are told of the large side's steps");
   settings.Add("noise", &options.noise, 0.0, 1.0, "relative spread of step times");
-  settings.Add("hop_ms", &options.hop_ms, 0.0, 1000.0, "delay of a row between the models");
+  settings.Add("hop_ms", &options.hop_ms, 0.0, 1000.0,
+               "delay of a row between the models, or of a change of turns");
   settings.Add("seconds", &options.seconds, 1.0, kLongestSeconds, "simulated time of a cell");
   settings.Add("seed", &typed.seed, 0, INT64_MAX, "of the random numbers");
   settings.Add("json", &options.json, "print JSON rows instead of a table");

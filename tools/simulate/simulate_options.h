@@ -24,6 +24,9 @@ struct SimulateOptions {
   std::vector<BatchingPolicy::Kind> policies;
   double q = 1.0;
   int devices = 2;
+  int small_workers = 1;
+  int large_workers = 1;
+  bool distributed = false;
   double noise = 0.03;
   double hop_ms = 0.0;
   double seconds = 1000.0;  // Of simulated time, per cell.
