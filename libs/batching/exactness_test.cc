@@ -1,5 +1,6 @@
 // Two WorkerCores and a toy scheduler must give what the algorithms promise, whatever the batching,
 // the chunking, the order of commands and the state of the KV.
+#include <numeric>
 #include <random>
 
 #include "libs/batching/toy_scheduler.h"
@@ -253,6 +254,50 @@ TEST(ExactnessTest, SmallCreditsChangeNoToken) {
     stingy.scheduler.credit_window = 1;
     EXPECT_EQ(RunTogether(&stingy, cases), expected) << rule.name;
   }
+}
+
+// The small side waits for fuller batches by ever other rules, and sometimes for rows that never
+// come.
+TEST(ExactnessTest, DeferralChangesNoToken) {
+  uint64_t deferred = 0;
+  for (uint32_t seed = 0; seed < 35; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&random](int limit) { return static_cast<int>(random() % limit); };
+    const Rule& rule = kRules[seed % std::size(kRules)];
+    const auto cases = MakeCases(10, rule.name, rule.parameters, seed);
+    Pair eager({});
+    const auto expected = RunTogether(&eager, cases);
+    Pair pair({.max_step_tokens = 65, .max_rows = 8});
+    std::vector<uint64_t> keys;
+    for (const Case& request : cases) {
+      keys.push_back(pair.scheduler.Submit(request.spec, request.prompt));
+    }
+    v1::Deferral deferral;
+    for (int i = 0; i < 200; ++i) {
+      if (i % 10 == 0) {
+        deferral.set_least_rows(below(2) * below(8));
+        deferral.set_wait_us(below(2) * below(5000));
+        deferral.set_beta(below(2) * 0.1 * below(20));
+        deferral.set_step_spread(0.01 * below(30));
+        deferral.set_cap_us(below(10000));
+      }
+      v1::PeerStep peer;
+      peer.set_batch(below(4));
+      peer.set_expected_returns(below(4));
+      peer.set_predicted_us(below(8000));
+      pair.scheduler.Defer(Role::kSmall, deferral, peer);
+      pair.scheduler.Step(below(2) == 0 ? Role::kSmall : Role::kLarge);
+    }
+    pair.scheduler.RunAll();
+    for (size_t i = 0; i < keys.size(); ++i) {
+      EXPECT_EQ(pair.scheduler.request(keys[i]).Generated(), expected[i])
+          << rule.name << " seed " << seed;
+    }
+    pair.ExpectAllBlocksFree();
+    const DeferralCounts& counts = pair.small.counters().deferrals;
+    deferred += std::accumulate(counts.begin() + 1, counts.end(), uint64_t{0});
+  }
+  EXPECT_GT(deferred, 50u);
 }
 
 TEST(ExactnessTest, TheContextLimitEndsARequestAsLength) {

@@ -16,6 +16,10 @@ std::span<const TokenId> IdsOf(const google::protobuf::RepeatedField<int32_t>& i
   return {ids.data(), static_cast<size_t>(ids.size())};
 }
 
+absl::Duration BoundOf(int32_t ms) {
+  return ms > 0 ? absl::Milliseconds(ms) : absl::InfiniteDuration();
+}
+
 absl::Status CheckIds(std::span<const TokenId> ids, const SequenceLimits& limits) {
   for (const TokenId id : ids) {
     if (id >= 0 && id < limits.usable_ids) continue;
@@ -56,6 +60,9 @@ absl::Status ReadSpec(const v1::GenerationSpec& spec, const SequenceLimits& limi
                                                    limits.context_limit));
   }
   sequence->prompt_length = spec.prompt_length();
+  sequence->defer = {.one_wait = BoundOf(spec.max_defer_ms()),
+                     .first_token = BoundOf(spec.ttft_slo_ms()),
+                     .between_tokens = BoundOf(spec.token_slo_ms())};
   sequence->sampling.stop_ids = stop_ids;
   // Masked while the number of the generated token, counted from 1, is below min_new_tokens.
   const int32_t masked = std::clamp(sequence->stop.min_new_tokens - 1, 0, limits.context_limit);

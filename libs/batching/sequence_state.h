@@ -41,6 +41,13 @@ struct PenTurn {
   int32_t verify = 0;     // Trailing tentative ids at which a choice is returned too.
 };
 
+// What a request allows its rows to wait for a fuller batch; infinite: nothing said.
+struct DeferBounds {
+  absl::Duration one_wait = absl::InfiniteDuration();
+  absl::Duration first_token = absl::InfiniteDuration();  // From its submission.
+  absl::Duration between_tokens = absl::InfiniteDuration();
+};
+
 struct SequenceState {
   // What it is. `id` names its KV in the engine.
   SequenceId id;
@@ -57,14 +64,16 @@ struct SequenceState {
   StopRules stop;
   Position prompt_length = 0;
   SamplingContext sampling;
+  DeferBounds defer;
 
   // Where it stands.
   RequestState state;
   TokenTrack track;
   std::optional<PenTurn> turn;
-  bool ended = false;      // Finished or refused; only waits for its Close.
-  bool released = false;   // Large side: the turn may run.
-  Position credit = 0;     // Committed length up to which it may write; 0: no limit.
+  bool ended = false;     // Finished or refused; only waits for its Close.
+  bool released = false;  // Large side: the turn may run.
+  Position credit = 0;    // Committed length up to which it may write; 0: no limit.
+  absl::Time ready_since = absl::InfiniteFuture();  // Kept where rows may be deferred.
   uint64_t last_step = 0;  // Number of the last step it was in, or of its opening.
 
   bool parked() const { return turn.has_value() && credit > 0 && track.committed() >= credit; }

@@ -4,6 +4,7 @@
 // Threads: single-threaded; time is counted, not waited for.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -123,10 +124,22 @@ class ToyScheduler {
     return true;
   }
 
-  // Runs both sides in turn until nothing moves.
+  // Runs both sides in turn until nothing moves and nothing waits for its time.
   void RunAll() {
-    while (Step(Role::kSmall) | Step(Role::kLarge)) {
+    while (true) {
+      if (Step(Role::kSmall) | Step(Role::kLarge)) continue;
+      const absl::Time next = std::min(cores_[0]->NextDeadline(), cores_[1]->NextDeadline());
+      if (next == absl::InfiniteFuture()) return;
+      now_ = std::max(now_, next);
     }
+  }
+
+  // When that side waits for a fuller batch, and the step of the other side that it waits for.
+  void Defer(Role role, const v1::Deferral& deferral, const v1::PeerStep& peer) {
+    v1::CommandFrame frame = Frame();
+    *frame.mutable_deferral() = deferral;
+    *frame.mutable_peer_step() = peer;
+    core(role).Apply(frame, now_);
   }
 
   Request& request(uint64_t key) { return requests_.at(key); }

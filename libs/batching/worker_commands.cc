@@ -15,15 +15,15 @@ constexpr int32_t kSequenceSlack = 2;
 
 }  // namespace
 
-void WorkerCore::Apply(const v1::CommandFrame& frame, absl::Time now) {
+void WorkerCore::Apply(const v1::CommandFrame& frame, absl::Time now, absl::Time arrived) {
   if (step_runs_) {
-    arrived_.push_back(frame);
+    arrived_.push_back({frame, arrived});
     return;
   }
-  ApplyNow(frame, now);
+  ApplyNow(frame, now, arrived);
 }
 
-void WorkerCore::ApplyNow(const v1::CommandFrame& frame, absl::Time now) {
+void WorkerCore::ApplyNow(const v1::CommandFrame& frame, absl::Time now, absl::Time arrived) {
   if (frame.has_attached() && frame.term() >= term_) ApplyAttached(frame, now);
   if (!attached_ || frame.term() != term_) {
     ++counters_.stale_frames;
@@ -38,6 +38,12 @@ void WorkerCore::ApplyNow(const v1::CommandFrame& frame, absl::Time now) {
   for (const v1::Credit& credit : frame.credits()) ApplyCredit(credit);
   for (const v1::Close& close : frame.closes()) ApplyCloseFrame(close);
   if (frame.drain()) draining_ = true;
+  if (deferral_.has_value()) {
+    // Rows of this frame came back from a step before the one that it may tell about.
+    NoteReady(now);
+    if (frame.has_deferral()) deferral_->SetDeferral(frame.deferral());
+    if (frame.has_peer_step()) deferral_->SetPeerStep(frame.peer_step(), arrived);
+  }
   WatchLeaseWait(now);
   if (frame.has_lease() && lease_.needed()) lease_.Grant(frame.lease(), now);
   WatchLeaseWait(now);

@@ -24,6 +24,11 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, Engine* engine)
   limits_.role = options_.role;
   limits_.context_limit = engine_->info().context_limit;
   limits_.usable_ids = engine_->info().usable_ids;
+  if (options_.role == Role::kLarge || lease_.needed()) return;
+  deferral_.emplace(options_.max_rows);
+  for (const v1::StepSample& sample : options_.samples) {
+    deferral_->Observe(sample.rows(), sample.new_ids(), absl::Microseconds(sample.elapsed_us()));
+  }
 }
 
 v1::WorkerFrame WorkerCore::Hello() const {
@@ -45,6 +50,7 @@ v1::WorkerFrame WorkerCore::Hello() const {
   hello.set_block_size(info.block_size);
   hello.set_context_limit(info.context_limit);
   hello.set_max_sequences(options_.max_sequences);
+  hello.mutable_samples()->Assign(options_.samples.begin(), options_.samples.end());
   for (const auto& [id, sequence] : table_.all()) {
     v1::HeldSequence& held = *hello.add_held();
     held.set_request_id(sequence->request_id);
@@ -57,6 +63,8 @@ v1::WorkerFrame WorkerCore::Hello() const {
 void WorkerCore::Detach() {
   attached_ = false;
   lease_.Drop();
+  deferred_until_ = absl::InfiniteFuture();
+  if (deferral_.has_value()) deferral_->Detach();
   arrived_.clear();
   pending_.Clear();
   lease_wanted_since_ = absl::InfiniteFuture();
@@ -72,6 +80,7 @@ std::optional<PlannedStep> WorkerCore::Plan(absl::Time now) {
   RefuseTooLarge();
   std::vector<SequenceState*> sequences;
   const BatchPlan plan = PlanWithinBlocks(&sequences);
+  if (Defers(sequences, plan, now)) return std::nullopt;
   if (plan.rows.empty()) return std::nullopt;
   step_runs_ = true;
   return MakeStep(sequences, plan, now);
@@ -90,13 +99,17 @@ v1::WorkerFrame WorkerCore::Complete(PlannedStep step, absl::Time now) {
   steps_alone_ = std::max<int64_t>(0, steps_alone_ - 1);
   if (!attached_) table_.UnclaimAll();  // The stream went away during the step.
   if (step.status.ok()) {
-    ReportRows(&step, &frame);
+    ReportRows(&step, &frame, now);
+    if (deferral_.has_value()) {
+      deferral_->Observe(static_cast<int>(step.batch.rows.size()), step.batch.new_ids(),
+                         now - step.started);
+    }
   } else {
     HandleFailedStep(step, &frame);
   }
-  std::deque<v1::CommandFrame> arrived;
+  std::deque<Arrived> arrived;
   arrived.swap(arrived_);
-  for (const v1::CommandFrame& command : arrived) ApplyNow(command, now);
+  for (const Arrived& command : arrived) ApplyNow(command.frame, now, command.at);
   v1::StepReport& report = *frame.mutable_step();
   report.set_seq(counters_.steps);
   report.set_rows(static_cast<int32_t>(step.batch.rows.size()));
@@ -136,7 +149,7 @@ void WorkerCore::MovePendingTo(v1::WorkerFrame* frame, absl::Time now) {
 }
 
 absl::Time WorkerCore::NextDeadline() const {
-  return std::min(lease_.expires(), free_unclaimed_at_);
+  return std::min({lease_.expires(), free_unclaimed_at_, deferred_until_});
 }
 
 int32_t WorkerCore::Ready() const {
@@ -165,7 +178,7 @@ void WorkerCore::WatchLeaseWait(absl::Time now) {
 
 // ---- after the step ----
 
-void WorkerCore::ReportRows(PlannedStep* step, v1::WorkerFrame* frame) {
+void WorkerCore::ReportRows(PlannedStep* step, v1::WorkerFrame* frame, absl::Time now) {
   TR_CHECK(step->result.choices.size() == step->rows.size());
   int32_t departures = 0;
   for (size_t i = 0; i < step->rows.size(); ++i) {
@@ -176,6 +189,7 @@ void WorkerCore::ReportRows(PlannedStep* step, v1::WorkerFrame* frame) {
     if (step->rows[i].choices == 0 || !sequence->claimed) continue;
     RowOutcome outcome = ResolveRow(step->result.choices[i], limits_, sequence);
     CutKv(*sequence, outcome.valid_kv);
+    sequence->ready_since = sequence->ready(options_.role) ? now : absl::InfiniteFuture();
     counters_.committed += outcome.committed;
     counters_.departures += outcome.departed;
     departures += outcome.departed;

@@ -12,7 +12,9 @@
 // When a step of several rows fails, its rows run again alone, so that one bad row does not end
 // others. Protocol: a frame of another term is dropped and counted. Extend beyond what is known
 // here, or of an unknown request, is answered by NeedIds{have}; have is 0 for an unknown request,
-// which only an Open can bring back. A Close of an unknown request is confirmed like any other.
+// which only an Open can bring back. On a small worker with a device of its own rows may wait for a
+// fuller batch (local_deferral.h): Plan finds nothing until then and NextDeadline says when. A
+// Close of an unknown request is confirmed like any other.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +27,7 @@
 #include "absl/time/time.h"
 #include "libs/batching/batch_planner.h"
 #include "libs/batching/device_lease.h"
+#include "libs/batching/local_deferral.h"
 #include "libs/batching/preemption_policy.h"
 #include "libs/batching/row_outcome.h"
 #include "libs/batching/sequence_table.h"
@@ -46,6 +49,7 @@ struct WorkerCoreOptions {
   int64_t max_step_tokens = 512;   // New ids of a step; at least kMaxVerify + 1.
   int64_t idle_step_tokens = 128;  // Of a step in which nothing is ready and sequences without a
                                    // turn catch up; 0: never. Ignored with a device key.
+  std::vector<v1::StepSample> samples;  // Steps measured before; told in every hello.
 };
 
 // Of the whole life of the core.
@@ -58,8 +62,9 @@ struct WorkerCounters {
   uint64_t engine_errors = 0;
   uint64_t need_ids = 0;
   uint64_t stale_frames = 0;
-  uint64_t refused = 0;       // Requests ended with an error before they ran.
-  absl::Duration lease_wait;  // Time with something ready and no lease.
+  uint64_t refused = 0;        // Requests ended with an error before they ran.
+  DeferralCounts deferrals{};  // Steps by why they started, where rows may wait.
+  absl::Duration lease_wait;   // Time with something ready and no lease.
 };
 
 // Handle with care between Plan and Complete: the batch refers to the core's ids.
@@ -84,8 +89,10 @@ class WorkerCore {
   // ---- the stream ----
   // The first frame of a stream.
   v1::WorkerFrame Hello() const;
-  // Takes effect at once, or in Complete while a step runs.
-  void Apply(const v1::CommandFrame& frame, absl::Time now);
+  // Takes effect at once, or in Complete while a step runs. `arrived`: when the frame reached this
+  // process, at most now.
+  void Apply(const v1::CommandFrame& frame, absl::Time now) { Apply(frame, now, now); }
+  void Apply(const v1::CommandFrame& frame, absl::Time now, absl::Time arrived);
   // The stream is gone: turns end, ids and KV stay for the next one.
   void Detach();
   // What is to be said outside of a step; nothing when there is nothing to say or a step runs.
@@ -114,7 +121,11 @@ class WorkerCore {
   const WorkerCoreOptions& options() const { return options_; }
 
  private:
-  void ApplyNow(const v1::CommandFrame& frame, absl::Time now);
+  struct Arrived {
+    v1::CommandFrame frame;
+    absl::Time at;
+  };
+  void ApplyNow(const v1::CommandFrame& frame, absl::Time now, absl::Time arrived);
   void ApplyAttached(const v1::CommandFrame& frame, absl::Time now);
   void ApplyOpenFrame(const v1::Open& open);
   void ApplyExtendFrame(const v1::Extend& extend);
@@ -136,7 +147,13 @@ class WorkerCore {
   PlannedStep MakeStep(const std::vector<SequenceState*>& sequences, const BatchPlan& plan,
                        absl::Time now);
 
-  void ReportRows(PlannedStep* step, v1::WorkerFrame* frame);
+  // Whether the rows of the plan wait for more; sets deferred_until_.
+  bool Defers(const std::vector<SequenceState*>& sequences, const BatchPlan& plan, absl::Time now);
+  absl::Time LaunchBy(const SequenceState& sequence, absl::Duration round_trip) const;
+  // Stamps the rows that commands made ready.
+  void NoteReady(absl::Time now);
+
+  void ReportRows(PlannedStep* step, v1::WorkerFrame* frame, absl::Time now);
   void HandleFailedStep(const PlannedStep& step, v1::WorkerFrame* frame);
   void MovePendingTo(v1::WorkerFrame* frame, absl::Time now);
   void WatchLeaseWait(absl::Time now);
@@ -146,6 +163,8 @@ class WorkerCore {
   SequenceLimits limits_;
   SequenceTable table_;
   DeviceLease lease_;
+  std::optional<LocalDeferral> deferral_;               // Small side on a device of its own.
+  absl::Time deferred_until_ = absl::InfiniteFuture();  // While ready rows wait.
 
   bool attached_ = false;
   bool draining_ = false;  // The scheduler said so.
@@ -156,8 +175,8 @@ class WorkerCore {
 
   bool step_runs_ = false;
   int64_t steps_alone_ = 0;  // So many steps run one row each, to find the one that fails a batch.
-  std::deque<v1::CommandFrame> arrived_;  // During a step; bounded by the stream's own queue.
-  v1::WorkerFrame pending_;               // Said at the next chance.
+  std::deque<Arrived> arrived_;  // During a step; bounded by the stream's own queue.
+  v1::WorkerFrame pending_;      // Said at the next chance.
   absl::Time lease_wanted_since_ = absl::InfiniteFuture();
   WorkerCounters counters_;
 };

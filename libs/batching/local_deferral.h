@@ -1,0 +1,94 @@
+// LocalDeferral decides on a small worker with a device of its own whether rows that are ready wait
+// for a fuller batch (batching model, section 5a). It knows what the scheduler said last (Deferral,
+// PeerStep) and what this worker's own steps cost. Every rule that is set releases the rows: least
+// rows, a fixed wait, the delay balance; rows wait while none of them does. Whatever the rules say,
+// nothing waits while the other side is idle, when its step is unknown or overdue, when the step is
+// full, or longer than a bound.
+// Threads: not thread-safe; lives with the WorkerCore. Times are the worker's own clock. Errors:
+// none; numbers that make no sense (negative, not finite) count as not set.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "libs/batching_model/step_time_estimator.h"
+#include "proto/worker.pb.h"
+
+namespace tokenrouter {
+
+// Why a step started.
+enum class DeferralOutcome : uint8_t {
+  kImmediate,  // Nothing waited.
+  kSize,       // Enough rows are ready, or the step is full.
+  kBalance,    // Waiting longer no longer pays: the rows came, or none are on their way.
+  kTimer,      // The time to wait is over, or the other side's step is overdue.
+  kBound,      // The cap, or what a request allows.
+};
+inline constexpr int kDeferralOutcomes = 5;
+// For metrics: "immediate", "size", ...
+const char* DeferralOutcomeName(DeferralOutcome outcome);
+using DeferralCounts = std::array<uint64_t, kDeferralOutcomes>;
+
+// No wait is longer, whatever the scheduler says.
+inline constexpr absl::Duration kLongestDeferral = absl::Seconds(1);
+
+// The step that could start now.
+struct ReadyRows {
+  int rows = 0;  // At least 1.
+  int64_t new_ids = 0;
+  absl::Time oldest_since;                        // When its oldest row became ready.
+  absl::Time launch_by = absl::InfiniteFuture();  // What its requests allow.
+  bool may_wait = true;  // False: it has a chunk of a prompt, or there is trouble to get over.
+  bool full = false;     // More rows than fit are ready.
+};
+
+class LocalDeferral {
+ public:
+  struct Decision {
+    absl::Time wait_until = absl::InfinitePast();           // InfinitePast: launch.
+    DeferralOutcome outcome = DeferralOutcome::kImmediate;  // Of a launch.
+    bool wait() const { return wait_until != absl::InfinitePast(); }
+  };
+
+  explicit LocalDeferral(int max_rows) : max_rows_(max_rows) {}
+
+  // A step of this worker that ran.
+  void Observe(int rows, int64_t new_ids, absl::Duration elapsed);
+  void SetDeferral(const v1::Deferral& deferral) { deferral_ = deferral; }
+  // `arrived`: when the message reached this process.
+  void SetPeerStep(const v1::PeerStep& step, absl::Time arrived);
+  // Rows that commands made ready since the last PeerStep: no longer on their way.
+  void CountArrivals(int rows) { arrivals_ += rows; }
+  // The stream is gone: nothing waits until the scheduler speaks again. What steps cost stays.
+  void Detach();
+
+  // Once per moment at which a step could start. A launch ends the wait.
+  Decision Decide(const ReadyRows& ready, absl::Time now);
+  // Nothing is ready any more: the wait there may be is over.
+  void Cancel();
+
+  // A step of this worker and then the other side's: what a token costs that is routed.
+  absl::Duration RoundTrip(int rows, int64_t new_ids) const;
+
+ private:
+  Decision Judge(const ReadyRows& ready, absl::Time now);
+  bool active() const;
+  // When the delay balance launches at the latest; InfinitePast: at once.
+  absl::Time BalanceEnd(const ReadyRows& ready, absl::Time now) const;
+  // tau* in milliseconds for so many arrivals.
+  double Threshold(const ReadyRows& ready, int arrivals) const;
+  absl::Duration peer_predicted() const;
+
+  const int max_rows_;
+  StepTimeEstimator times_;
+  v1::Deferral deferral_;
+  v1::PeerStep peer_;
+  absl::Time peer_started_ = absl::InfinitePast();
+  int arrivals_ = 0;
+  bool waiting_ = false;
+  absl::Time balance_end_ = absl::InfiniteFuture();  // Armed once per wait.
+};
+
+}  // namespace tokenrouter
