@@ -33,6 +33,22 @@ constexpr auto kAcceptRetry = std::chrono::milliseconds(50);
 
 using Response = http::response<http::string_body>;
 
+void AnswerPage(const absl::StatusOr<std::string>& page, Response* response) {
+  if (page.ok()) {
+    response->set(http::field::content_type, "application/json");
+    response->body() = absl::StrCat(*page, "\n");
+  } else {
+    response->result(http::status::service_unavailable);
+    response->body() = absl::StrCat(page.status().message(), "\n");
+  }
+}
+
+std::string KnownPaths(const AdminServer::Options& options) {
+  std::string known = "known: /metrics /livez /readyz";
+  for (const auto& [path, page] : options.pages) absl::StrAppend(&known, " ", path);
+  return known + "\n";
+}
+
 Response Answer(const AdminServer::Options& options,
                 const http::request<http::string_body>& request) {
   Response response(http::status::ok, request.version());
@@ -49,9 +65,12 @@ Response Answer(const AdminServer::Options& options,
     const absl::Status ready = options.ready();
     if (!ready.ok()) response.result(http::status::service_unavailable);
     response.body() = ready.ok() ? "ok\n" : absl::StrCat(ready.message(), "\n");
+  } else if (const auto page = options.pages.find(std::string(request.target()));
+             page != options.pages.end()) {
+    AnswerPage(page->second(), &response);
   } else {
     response.result(http::status::not_found);
-    response.body() = "known: /metrics /livez /readyz\n";
+    response.body() = KnownPaths(options);
   }
   response.keep_alive(request.keep_alive());
   response.prepare_payload();

@@ -1,13 +1,14 @@
-// AdminServer answers GET /metrics, /livez and /readyz on a port of its own, with its own thread,
-// so that probes and scrapes never wait for serving work. Ownership: owns its thread and sockets;
-// the registry must outlive it. The destructor stops it. Threads: the readiness callback runs on
-// the admin thread and must be thread-safe and quick. Errors: UNAVAILABLE when the address cannot
-// be bound; INVALID_ARGUMENT when it is not host:port.
+// AdminServer answers GET /metrics, /livez, /readyz and the pages it is given on a port of its own,
+// with its own thread, so that probes and scrapes never wait for serving work. Ownership: owns its
+// thread and sockets; the registry must outlive it. The destructor stops it. Threads: callbacks run
+// on the admin thread and must be thread-safe and quick. Errors: UNAVAILABLE when the address
+// cannot be bound; INVALID_ARGUMENT when it is not host:port.
 #pragma once
 
 #include <prometheus/registry.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,8 @@ class AdminServer {
     const prometheus::Registry* registry = nullptr;
     // OK: /readyz is 200. Otherwise 503 with the message.
     std::function<absl::Status()> ready = [] { return absl::OkStatus(); };
+    // By path ("/state"): JSON documents. An error is answered with 503 and its message.
+    std::map<std::string, std::function<absl::StatusOr<std::string>()>> pages;
   };
 
   static absl::StatusOr<std::unique_ptr<AdminServer>> Start(Options options);

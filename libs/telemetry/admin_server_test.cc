@@ -34,6 +34,26 @@ std::string Get(int port, const std::string& method, const std::string& target) 
   return reply;
 }
 
+TEST(AdminServerTest, ServesThePagesItIsGiven) {
+  prometheus::Registry registry;
+  std::atomic<bool> fine = true;
+  TR_ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      AdminServer::Start({.address = "127.0.0.1:0",
+                          .registry = &registry,
+                          .pages = {{"/state", [&fine]() -> absl::StatusOr<std::string> {
+                                       if (fine) return "{}";
+                                       return absl::UnavailableError("the loop is stuck");
+                                     }}}}));
+  EXPECT_THAT(
+      Get(server->port(), "GET", "/state"),
+      ::testing::AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("application/json"), HasSubstr("{}")));
+  fine = false;
+  EXPECT_THAT(Get(server->port(), "GET", "/state"),
+              ::testing::AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("the loop is stuck")));
+  EXPECT_THAT(Get(server->port(), "GET", "/"), HasSubstr("/readyz /state"));
+}
+
 TEST(AdminServerTest, AnswersMetricsAndProbes) {
   prometheus::Registry registry;
   AddCounter(&registry, "steps_total", "Steps").Increment(7);

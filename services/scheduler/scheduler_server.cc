@@ -16,6 +16,7 @@
 #include "services/scheduler/scheduler_core.h"
 #include "services/scheduler/scheduler_metrics.h"
 #include "services/scheduler/scheduler_service.h"
+#include "services/scheduler/state_page.h"
 
 namespace tokenrouter {
 namespace {
@@ -68,11 +69,18 @@ class SchedulerServer::Impl : public Output {
     TR_ASSIGN_OR_RETURN(
         runtime_, ServerRuntime::Start({.address = options_.listen, .services = {&service_}}));
     TR_ASSIGN_OR_RETURN(
-        admin_,
-        AdminServer::Start({.address = options_.admin, .registry = &registry_, .ready = [this] {
-                              return draining_ ? absl::UnavailableError("draining")
-                                               : absl::OkStatus();
-                            }}));
+        admin_, AdminServer::Start({.address = options_.admin,
+                                    .registry = &registry_,
+                                    .ready =
+                                        [this] {
+                                          return draining_ ? absl::UnavailableError("draining")
+                                                           : absl::OkStatus();
+                                        },
+                                    .pages = {{"/state", [this] {
+                                                 return StatePage(&loop_, [this](auto* reply) {
+                                                   core_.FillState(Now(), reply);
+                                                 });
+                                               }}}}));
     runtime_->SetReady(true);
     LogInfo("listening", {{"name", "grpc"}, {"port", runtime_->port()}});
     LogInfo("listening", {{"name", "admin"}, {"port", admin_->port()}});

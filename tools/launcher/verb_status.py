@@ -24,8 +24,25 @@ def run(_: Arguments) -> int:
         return EXIT_NOT_RUNNING
     console.say(f"{'process':<14} {'pid':>8}  {'admin':>5}  state")
     states = [_show(name, process, console) for name, process in state.processes.items()]
+    if "scheduler" in state.processes:
+        for model in admin_port.page(state.processes["scheduler"].admin, "/state").get("models", []):
+            console.say(describe_model(model))
     show_endpoints(read_plan(places.run), places, console)
     return 0 if all(found == "ready" for found in states) else EXIT_NOT_READY
+
+
+def describe_model(model: dict) -> str:
+    """One line about what the scheduler makes of a pair (PairModel of GetState)."""
+    parts = [f"pair {model['pair']}: {model['service_mode'].replace('_', ' ')}", model["policy"]]
+    routed = model["routed"]
+    parts.append(f"{100 * routed['mean']:.0f} % routed")
+    plan = model.get("plan")
+    if plan:
+        parts.append(
+            f"at {plan['requests']} requests {plan['routed_per_s']:.0f} tokens/s routed, "
+            f"{plan['large_alone_per_s']:.0f} by the large model alone (predicted)"
+        )
+    return "; ".join(parts)
 
 
 def _show(name: str, process: ProcessState, console: Console) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import full_test
 import verb_bench
 import verb_simulate
+import verb_status
 import verb_test
 from build import _is_configured, _short
 from command_line import parse
@@ -40,6 +41,23 @@ class Gateway(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+class StatusTest(unittest.TestCase):
+    model = {"pair": "p", "service_mode": "large_alone", "policy": "model m=7"}
+
+    def test_says_what_the_scheduler_makes_of_a_pair(self):
+        plan = {"requests": 16, "routed_per_s": 130.4, "large_alone_per_s": 160.0}
+        line = verb_status.describe_model(self.model | {"routed": {"mean": 0.1}, "plan": plan})
+        self.assertEqual(
+            line,
+            "pair p: large alone; model m=7; 10 % routed; at 16 requests 130 tokens/s routed, "
+            "160 by the large model alone (predicted)",
+        )
+
+    def test_does_without_a_plan(self):
+        line = verb_status.describe_model(self.model | {"routed": {"mean": 0}})
+        self.assertEqual(line, "pair p: large alone; model m=7; 0 % routed")
 
 
 class RoutedAnswerTest(unittest.TestCase):
