@@ -57,7 +57,7 @@ void AttachClient::Connect(v1::WorkerFrame hello) {
 
 void AttachClient::OnRead(uint64_t stream, v1::CommandFrame frame) {
   if (frame.has_attached()) OnAttached(stream, frame);
-  if (inbox_.Push(stream, std::move(frame))) return;
+  if (inbox_.Push(stream, std::move(frame), clock_.Now())) return;
   // The engine thread is far behind: start over with the scheduler rather than lose a command.
   const std::shared_ptr<Stream::Writer> ours = writer();
   if (ours != nullptr) ours->Abandon(absl::ResourceExhaustedError("too many frames wait"));

@@ -18,9 +18,13 @@ namespace tokenrouter {
 
 class AttachInbox {
  public:
+  struct Frame {
+    v1::CommandFrame command;
+    absl::Time arrived;
+  };
   struct Content {
-    std::vector<v1::CommandFrame> frames;  // In order of arrival; all before the end.
-    std::optional<absl::Status> ended;     // The stream is gone, with its status.
+    std::vector<Frame> frames;          // In order of arrival; all before the end.
+    std::optional<absl::Status> ended;  // The stream is gone, with its status.
     bool woken = false;
   };
 
@@ -33,11 +37,12 @@ class AttachInbox {
     content_.frames.clear();
     content_.ended.reset();
   }
-  [[nodiscard]] bool Push(uint64_t stream, v1::CommandFrame frame) {
+  // `now` is kept with the frame: it may wait for the end of a step.
+  [[nodiscard]] bool Push(uint64_t stream, v1::CommandFrame frame, absl::Time now) {
     MutexLock lock(&mutex_);
     if (stream != stream_) return true;
     if (content_.frames.size() >= limit_) return false;
-    content_.frames.push_back(std::move(frame));
+    content_.frames.push_back({std::move(frame), now});
     ready_.Signal();
     return true;
   }

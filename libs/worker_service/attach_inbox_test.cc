@@ -10,12 +10,14 @@ namespace {
 
 using ::testing::SizeIs;
 
+const absl::Time kNow = absl::UnixEpoch();
+
 TEST(AttachInboxTest, RefusesBeyondItsLimitButAlwaysTakesTheEnd) {
   AttachInbox inbox(2);
   inbox.Begin(1);
-  EXPECT_TRUE(inbox.Push(1, {}));
-  EXPECT_TRUE(inbox.Push(1, {}));
-  EXPECT_FALSE(inbox.Push(1, {}));
+  EXPECT_TRUE(inbox.Push(1, {}, kNow));
+  EXPECT_TRUE(inbox.Push(1, {}, kNow));
+  EXPECT_FALSE(inbox.Push(1, {}, kNow));
   inbox.End(1, absl::UnavailableError("gone"));
   const AttachInbox::Content content = inbox.Take(absl::ZeroDuration());
   EXPECT_THAT(content.frames, SizeIs(2));
@@ -25,10 +27,10 @@ TEST(AttachInboxTest, RefusesBeyondItsLimitButAlwaysTakesTheEnd) {
 TEST(AttachInboxTest, ForgetsEverythingOfAnEarlierStream) {
   AttachInbox inbox(2);
   inbox.Begin(1);
-  EXPECT_TRUE(inbox.Push(1, {}));
+  EXPECT_TRUE(inbox.Push(1, {}, kNow));
   inbox.End(1, absl::OkStatus());
   inbox.Begin(2);
-  EXPECT_TRUE(inbox.Push(1, {}));
+  EXPECT_TRUE(inbox.Push(1, {}, kNow));
   inbox.End(1, absl::UnavailableError("late"));
   const AttachInbox::Content content = inbox.Take(absl::ZeroDuration());
   EXPECT_THAT(content.frames, SizeIs(0));
@@ -43,14 +45,17 @@ TEST(AttachInboxTest, KeepsTheOrderOfAnotherThreadAndEndsLast) {
     for (uint64_t term = 1; term <= kFrames; ++term) {
       v1::CommandFrame frame;
       frame.set_term(term);
-      while (!inbox.Push(1, frame)) std::this_thread::yield();
+      while (!inbox.Push(1, frame, kNow + absl::Seconds(term))) std::this_thread::yield();
     }
     inbox.End(1, absl::UnavailableError("gone"));
   });
   uint64_t last = 0;
   for (bool ended = false; !ended;) {
     const AttachInbox::Content content = inbox.Take(absl::InfiniteDuration());
-    for (const v1::CommandFrame& frame : content.frames) EXPECT_EQ(frame.term(), ++last);
+    for (const AttachInbox::Frame& frame : content.frames) {
+      EXPECT_EQ(frame.command.term(), ++last);
+      EXPECT_EQ(frame.arrived, kNow + absl::Seconds(last));
+    }
     ended = content.ended.has_value();
   }
   EXPECT_EQ(last, kFrames);

@@ -49,9 +49,9 @@ absl::Duration StepLoop::IdleTime() const {
 
 void StepLoop::TakeInbox(absl::Duration timeout) {
   const AttachInbox::Content content = parts_.inbox->Take(timeout);
-  for (const v1::CommandFrame& frame : content.frames) {
-    for (const v1::Open& open : frame.opens()) LogOpened(open);
-    parts_.core->Apply(frame, parts_.clock->Now());
+  for (const AttachInbox::Frame& frame : content.frames) {
+    for (const v1::Open& open : frame.command.opens()) LogOpened(open);
+    parts_.core->Apply(frame.command, parts_.clock->Now(), frame.arrived);
   }
   const bool attached = parts_.core->attached();
   if (attached && !was_attached_) {
