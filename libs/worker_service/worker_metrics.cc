@@ -39,7 +39,13 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry* r, Role role)
       requests_waiting_(AddGauge(r, Name("num_requests_waiting"),
                                  "Requests that have the pen and wait for release or credit.")),
       cache_usage_(
-          AddGauge(r, Name("kv_cache_usage_perc"), "Used share of the KV blocks, 0 to 1.")) {}
+          AddGauge(r, Name("kv_cache_usage_perc"), "Used share of the KV blocks, 0 to 1.")) {
+  for (int i = 0; i < kDeferralOutcomes; ++i) {
+    deferrals_[i] =
+        &AddCounter(r, Name("deferrals_total"), "Steps, by why their rows waited no longer.",
+                    {{"outcome", DeferralOutcomeName(static_cast<DeferralOutcome>(i))}});
+  }
+}
 
 void WorkerMetrics::ObserveStep(const v1::WorkerFrame& frame) {
   step_seconds_.Observe(static_cast<double>(frame.step().elapsed_us()) / 1e6);
@@ -64,6 +70,9 @@ void WorkerMetrics::ObserveCore(const WorkerCore& core, int64_t total_blocks) {
   add(refused_, now.refused, seen_.refused);
   add(need_ids_, now.need_ids, seen_.need_ids);
   add(stale_frames_, now.stale_frames, seen_.stale_frames);
+  for (int i = 0; i < kDeferralOutcomes; ++i) {
+    add(*deferrals_[i], now.deferrals[i], seen_.deferrals[i]);
+  }
   lease_wait_.Increment(absl::ToDoubleSeconds(now.lease_wait - seen_.lease_wait));
   seen_ = now;
   const int64_t free = core.free_blocks();

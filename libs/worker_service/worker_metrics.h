@@ -5,6 +5,8 @@
 
 #include <prometheus/registry.h>
 
+#include <array>
+
 #include "libs/batching/worker_core.h"
 #include "libs/telemetry/metrics.h"
 #include "proto/worker.pb.h"
@@ -32,6 +34,7 @@ class WorkerMetrics {
   prometheus::Counter& need_ids_;
   prometheus::Counter& stale_frames_;
   prometheus::Counter& lease_wait_;
+  std::array<prometheus::Counter*, kDeferralOutcomes> deferrals_;
   prometheus::Counter& reconnects_;
   prometheus::Histogram& step_seconds_;
   prometheus::Histogram& rows_;

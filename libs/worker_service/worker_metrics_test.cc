@@ -39,6 +39,8 @@ TEST(WorkerMetricsTest, CountsWhatTheCoreDid) {
         "tokenrouter_worker_catch_up_ids_total 3", "tokenrouter_worker_step_seconds_sum 2",
         "tokenrouter_worker_rows_per_step_count 2", "tokenrouter_worker_new_ids_per_step_sum 5",
         "tokenrouter_worker_token_entropy_count 2",
+        "tokenrouter_worker_deferrals_total{outcome=\"immediate\"} 2",
+        "tokenrouter_worker_deferrals_total{outcome=\"bound\"} 0",
         "tokenrouter_worker_kv_blocks{state=\"used\"} 1",
         "tokenrouter_worker_kv_blocks{state=\"free\"} 99",
         "tokenrouter_worker_sequences{state=\"ready\"} 1",
