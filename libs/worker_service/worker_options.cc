@@ -42,6 +42,9 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
   settings->Add("max_step_tokens", &o.max_step_tokens, kMaxVerify + 1, 1 << 20,
                 "new ids of one step");
   settings->Add("max_sequences", &o.max_sequences, 1, 1 << 16, "open requests");
+  settings->Add("calibrate", &o.calibrate,
+                "measure what steps cost before attaching, for up to two seconds; the scheduler "
+                "plans with it; fake: never");
   settings->AddChoice("large_prefill", &o.large_prefill, {"idle", "lazy"},
                       "idle: read ids ahead when nothing is ready; lazy: only when a turn needs "
                       "them; with a device_key always lazy");

@@ -29,13 +29,15 @@ TEST(WorkerOptionsTest, DefaultsDifferByRoleOnlyInTheAdminPort) {
 TEST(WorkerOptionsTest, ReadsEveryKindOfValue) {
   TR_ASSERT_OK_AND_ASSIGN(
       const WorkerOptions options,
-      Parse(Role::kSmall, {"--engine=timed", "--timed_curve=h200", "--timed_agreement=0.5",
-                           "--kv_bytes=16777216", "--max_rows=7", "--device_key=gpu0"}));
+      Parse(Role::kSmall,
+            {"--engine=timed", "--timed_curve=h200", "--timed_agreement=0.5", "--kv_bytes=16777216",
+             "--max_rows=7", "--device_key=gpu0", "--calibrate=false"}));
   EXPECT_EQ(options.timed_curve, "h200");
   EXPECT_EQ(options.timed_agreement, 0.5);
   EXPECT_EQ(options.kv_bytes, 16777216);
   EXPECT_EQ(options.max_rows, 7);
   EXPECT_EQ(options.device_key, "gpu0");
+  EXPECT_FALSE(options.calibrate);
 }
 
 TEST(WorkerOptionsTest, RefusesAModelBesideAnEngineThatRunsNone) {

@@ -9,6 +9,7 @@
 #include "libs/status/status_macros.h"
 #include "libs/telemetry/log.h"
 #include "libs/timing/real_clock.h"
+#include "libs/worker_service/engine_calibration.h"
 
 namespace tokenrouter {
 namespace {
@@ -120,10 +121,22 @@ absl::StatusOr<WorkerEngine> WorkerRunner::Load(const EngineFactory& make_engine
   return engine;
 }
 
+std::vector<v1::StepSample> WorkerRunner::Measure(Engine* engine) {
+  // Steps of the fake engine cost nothing.
+  if (!options_.calibrate || options_.engine == "fake") return {};
+  return Calibrate(
+      {.max_rows = options_.max_rows, .max_step_tokens = options_.max_step_tokens},
+      RealClock::Get(), engine, [this](int done, int total) {
+        phase_.SetNotReady(absl::StrCat("measuring steps: ", done, " of ", total, " shapes"));
+      });
+}
+
 void WorkerRunner::Serve(WorkerEngine made) {
   const RealClock& clock = RealClock::Get();
+  WorkerCoreOptions core_options = CoreOptions(role_, options_, made);
+  core_options.samples = Measure(made.engine.get());
   phase_.SetNotReady(absl::StrCat("connecting to the scheduler at ", options_.scheduler));
-  WorkerCore core(CoreOptions(role_, options_, made), made.engine.get());
+  WorkerCore core(std::move(core_options), made.engine.get());
   AttachClient client(options_.scheduler, &clock, &gauges_, &inbox_);
   StepLoop loop({.core = &core,
                  .engine = made.engine.get(),

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -44,6 +45,7 @@ class WorkerRunner {
   void Run(const EngineFactory& make_engine,
            const std::function<void(const absl::Status&)>& on_failed);
   absl::StatusOr<WorkerEngine> Load(const EngineFactory& make_engine);
+  std::vector<v1::StepSample> Measure(Engine* engine);
   void Serve(WorkerEngine engine);
   void Join();
 

@@ -24,6 +24,7 @@ class WorkerRunnerTest : public ::testing::Test {
     options_.admin = "127.0.0.1:0";
     options_.engine = "timed";
     options_.timed_curve = "instant";
+    options_.calibrate = false;
     SetHeartbeat(1000);
   }
 
@@ -87,6 +88,18 @@ TEST_F(WorkerRunnerTest, AttachesServesAndIsReady) {
     return row.finish().reason() == v1::FINISH_REASON_LENGTH && row.finish().position() == 23;
   }));
   EXPECT_THAT(runner_->ready(), IsOk());
+}
+
+TEST_F(WorkerRunnerTest, TellsWhatItsStepsCostAtEveryAttach) {
+  options_.calibrate = true;
+  Start();
+  for (int attach = 0; attach < 2; ++attach) {
+    EXPECT_TRUE(scheduler_.WaitFor([](const v1::WorkerFrame& frame) {
+      return frame.hello().samples_size() == 9 && frame.hello().samples(0).rows() == 1;
+    }));
+    scheduler_.ForgetFrames();
+    scheduler_.BreakStream();
+  }
 }
 
 TEST_F(WorkerRunnerTest, HeartbeatsGoOnDuringALongStep) {

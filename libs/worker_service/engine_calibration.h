@@ -1,0 +1,36 @@
+// Calibration measures what steps of an engine cost before the worker attaches, so that the first
+// decisions of the scheduler need no guess. Real steps run on scratch sequences, most telling
+// shapes first; a shape that would not fit into what is left of the budget is measured fewer times
+// or not at all. The engine is left as it was found: no sequence, every block free.
+// Threads: the engine's owner thread; blocks for about the budget, at most one step longer.
+// Errors: a step that fails ends the calibration; what was measured until then is returned.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "libs/inference/engine.h"
+#include "libs/timing/clock.h"
+#include "proto/worker.pb.h"
+
+namespace tokenrouter {
+
+inline constexpr absl::Duration kCalibrationBudget = absl::Seconds(2);
+
+struct CalibrationLimits {
+  int32_t max_rows = 1;         // Of a step; shapes beyond it are left out.
+  int64_t max_step_tokens = 1;  // New ids of a step, likewise.
+  absl::Duration budget = kCalibrationBudget;
+};
+
+// Shapes looked at so far and in all.
+using CalibrationProgress = std::function<void(int done, int total)>;
+
+// One sample per shape: the median of what was measured.
+// REQUIRES: the engine holds no sequence.
+std::vector<v1::StepSample> Calibrate(const CalibrationLimits& limits, const Clock& clock,
+                                      Engine* engine, const CalibrationProgress& progress);
+
+}  // namespace tokenrouter
