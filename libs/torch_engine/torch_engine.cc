@@ -117,7 +117,9 @@ absl::Status TorchEngine::Step(const StepBatch& batch, StepResult* result) {
     Undo(batch);
     return status;
   }
-  estimate_.Add(batch.new_ids(), clock_.Now() - start);
+  times_.Observe(static_cast<int>(batch.rows.size()), batch.new_ids(),
+                 absl::ToDoubleMilliseconds(clock_.Now() - start));
+  most_new_ids_ = std::max(most_new_ids_, batch.new_ids());
   return absl::OkStatus();
 }
 
@@ -149,9 +151,16 @@ absl::Status TorchEngine::Fork(SequenceId parent, SequenceId child, Position len
   return absl::OkStatus();
 }
 
-absl::Duration TorchEngine::Predict(int /*rows*/, int64_t new_ids) const {
-  // Time follows the ids; rows only matter through the output matrix, a fraction of that.
-  return new_ids > 0 ? estimate_.Predict(new_ids) : absl::ZeroDuration();
+absl::Duration TorchEngine::Predict(int rows, int64_t new_ids) const {
+  if (most_new_ids_ == 0) return absl::ZeroDuration();
+  double milliseconds = times_.Predict(rows, new_ids);
+  if (new_ids > most_new_ids_) {
+    // Short steps cannot tell what a long prompt costs. In proportion is the most it can be.
+    const double longest = times_.Predict(rows, most_new_ids_);
+    const double share = static_cast<double>(new_ids) / static_cast<double>(most_new_ids_);
+    milliseconds = std::max(milliseconds, longest * share);
+  }
+  return absl::Milliseconds(milliseconds);
 }
 
 }  // namespace tokenrouter

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "libs/batching_model/step_time_estimator.h"
 #include "libs/inference/engine.h"
 #include "libs/paging/sequence_tables.h"
 #include "libs/timing/clock.h"
@@ -26,7 +27,6 @@
 #include "libs/torch_engine/cpu/thread_pool.h"
 #include "libs/torch_engine/model/decoder.h"
 #include "libs/torch_engine/step_inputs.h"
-#include "libs/torch_engine/step_time_estimate.h"
 #include "libs/torch_engine/weight_format.h"
 #include "libs/weights/model_source.h"
 
@@ -85,8 +85,9 @@ class TorchEngine : public Engine {
   const Parts parts_;
   EngineInfo info_;
   SequenceTables tables_;
-  StepTimeEstimate estimate_;
-  std::thread::id lowered_;  // The thread that runs steps, once its priority is lowered.
+  StepTimeEstimator times_;
+  int64_t most_new_ids_ = 0;  // Of a step that ran.
+  std::thread::id lowered_;   // The thread that runs steps, once its priority is lowered.
   // Of the current step, kept for their capacity.
   StepInputs inputs_;
   std::vector<BlockCopy> copies_;
