@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "libs/batching_model/tuner.h"
@@ -57,24 +56,11 @@ absl::StatusOr<BatchingPolicy> BestOfFamily(const SimulationSetup& setup, Kind k
     return tuned.policy;
   }
   if (kind != Kind::kStatic && kind != Kind::kFixedWait) return BatchingPolicy{.kind = kind};
-  SimulationSetup run = setup;
-  run.noise_cv = std::max(setup.noise_cv, options.least_jitter);
-  run.duration_ms = std::numeric_limits<double>::max();
-  run.max_steps = options.first_steps;
-  run.max_rows = options.first_rows;
-  run.desynchronised = true;
-  run.seed = options.seed;
-  BatchingPolicy best;
-  double best_rate = -1;
-  for (const BatchingPolicy& policy :
-       kind == Kind::kStatic ? StaticFamily(setup) : FixedWaitFamily(setup)) {
-    TR_ASSIGN_OR_RETURN(const SimulationResult result, Simulate(run, policy));
-    if (result.committed_per_s > best_rate) {
-      best_rate = result.committed_per_s;
-      best = policy;
-    }
-  }
-  return best;
+  TR_ASSIGN_OR_RETURN(
+      const std::vector<ScoredPolicy> scored,
+      ScoreCandidates(setup, kind == Kind::kStatic ? StaticFamily(setup) : FixedWaitFamily(setup),
+                      options));
+  return std::min_element(scored.begin(), scored.end(), Faster)->policy;
 }
 
 }  // namespace tokenrouter

@@ -1,6 +1,6 @@
 // The best member of a family of policies for a load, found by short simulations, so that the model
 // is compared with baselines at their best. Threads: pure. Cost: tens of simulations of the size of
-// the tuner's first round.
+// the tuner's first round, and a few of its second.
 #pragma once
 
 #include "absl/status/statusor.h"

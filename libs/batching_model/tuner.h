@@ -5,21 +5,10 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "libs/batching_model/candidate_search.h"
 #include "libs/batching_model/simulator.h"
 
 namespace tokenrouter {
-
-struct TunerOptions {
-  // Per candidate of the first round, and of the few that reach the second.
-  int64_t first_steps = 6000;
-  int64_t first_rows = 200000;
-  int64_t final_steps = 20000;
-  int64_t final_rows = 800000;
-  int finalists = 3;          // Besides greedy.
-  double least_jitter = .02;  // Steps vary at least so much, lest the runs lock into one phase.
-  double least_gain = .003;   // Below this greedy stays.
-  uint64_t seed = 1;
-};
 
 struct TunedPolicy {
   BatchingPolicy policy;

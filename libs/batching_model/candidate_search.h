@@ -1,0 +1,42 @@
+// Scores batching policies for a load by short simulations in two rounds: all candidates briefly,
+// the best few at length. Every candidate of a round sees the same random numbers. Threads: pure.
+// Cost: bounded by the steps and rows simulated, whatever the load is.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "libs/batching_model/simulator.h"
+
+namespace tokenrouter {
+
+struct TunerOptions {
+  // Per candidate of the first round, and of the few that reach the second.
+  int64_t first_steps = 6000;
+  int64_t first_rows = 200000;
+  int64_t final_steps = 20000;
+  int64_t final_rows = 800000;
+  int finalists = 3;          // Besides the first candidate.
+  double least_jitter = .02;  // Steps vary at least so much, lest the runs lock into one phase.
+  double least_gain = .003;   // Below this greedy stays.
+  uint64_t seed = 1;
+};
+
+struct ScoredPolicy {
+  BatchingPolicy policy;
+  SimulationResult result;
+};
+
+inline bool Faster(const ScoredPolicy& a, const ScoredPolicy& b) {
+  return a.result.committed_per_s > b.result.committed_per_s;
+}
+
+// Those that reached the second round, with its results. The first of `policies` always does and
+// stays first. The setup's duration, limits, seed and start are the search's own. REQUIRES:
+// policies not empty. INVALID_ARGUMENT as Simulate.
+absl::StatusOr<std::vector<ScoredPolicy>> ScoreCandidates(
+    const SimulationSetup& setup, const std::vector<BatchingPolicy>& policies,
+    const TunerOptions& options);
+
+}  // namespace tokenrouter

@@ -1,0 +1,132 @@
+#include "tools/simulate/load_grid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "libs/batching_model/baseline_search.h"
+#include "libs/batching_model/policy_name.h"
+#include "libs/inference/step_curve.h"
+#include "libs/status/status_macros.h"
+
+namespace tokenrouter {
+namespace {
+
+using Kind = BatchingPolicy::Kind;
+
+constexpr uint64_t kFreshSeed = 1000;  // Far from the tuner's.
+constexpr int64_t kChunkSteps = 40000, kChunkRows = 1000000;
+constexpr int kLeastChunks = 4;
+
+absl::StatusOr<StepCost> CostOf(const std::string& set, Role role) {
+  TR_ASSIGN_OR_RETURN(const StepCurve curve, StepCurve::Parse(set, role));
+  return StepCost(
+      [curve](int rows, int64_t ids) { return absl::ToDoubleMilliseconds(curve.Mean(rows, ids)); });
+}
+
+absl::StatusOr<double> ChunkRate(const SimulationSetup& setup, const BatchingPolicy& policy,
+                                 int chunk) {
+  SimulationSetup run = setup;
+  run.duration_ms = std::numeric_limits<double>::max();
+  run.max_steps = kChunkSteps;
+  run.max_rows = kChunkRows;
+  run.desynchronised = true;
+  run.seed = kFreshSeed + static_cast<uint64_t>(chunk);
+  TR_ASSIGN_OR_RETURN(const SimulationResult result, Simulate(run, policy));
+  return result.committed_per_s;
+}
+
+// The ratio of two policies from pairs of chunks on the same random numbers.
+class PairedRatio {
+ public:
+  void Add(double numerator, double denominator) {
+    sums_[0] += numerator;
+    sums_[1] += denominator;
+    const double ratio = numerator / denominator;
+    sum_ += ratio;
+    squares_ += ratio * ratio;
+    ++count_;
+  }
+  double Mean() const { return sum_ / count_; }
+  double Error() const {
+    const double variance = std::max(0.0, squares_ / count_ - Mean() * Mean());
+    return std::sqrt(variance / (count_ - 1));
+  }
+  double Numerator() const { return sums_[0] / count_; }
+  double Denominator() const { return sums_[1] / count_; }
+  int count() const { return count_; }
+
+ private:
+  double sums_[2] = {0, 0};
+  double sum_ = 0, squares_ = 0;
+  int count_ = 0;
+};
+
+// The fastest of the four baselines, each at its best, over the first chunks.
+absl::StatusOr<BatchingPolicy> BestBaseline(const SimulationSetup& setup) {
+  BatchingPolicy best;
+  double best_rate = -1;
+  for (const Kind kind : AllPolicyKinds()) {
+    if (kind == Kind::kModel) continue;
+    TR_ASSIGN_OR_RETURN(const BatchingPolicy policy, BestOfFamily(setup, kind));
+    double rate = 0;
+    for (int chunk = 0; chunk < kLeastChunks; ++chunk) {
+      TR_ASSIGN_OR_RETURN(const double part, ChunkRate(setup, policy, chunk));
+      rate += part;
+    }
+    if (rate > best_rate) {
+      best_rate = rate;
+      best = policy;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Load>> LoadsOf(const LoadGrid& grid) {
+  std::vector<Load> loads;
+  for (const std::string& set : grid.sets) {
+    SimulationSetup setup{.distributed = grid.distributed, .hop_ms = grid.hop_ms};
+    TR_ASSIGN_OR_RETURN(setup.small, CostOf(set, Role::kSmall));
+    TR_ASSIGN_OR_RETURN(setup.large, CostOf(set, Role::kLarge));
+    for (const int devices : grid.devices) {
+      for (const int requests : grid.requests) {
+        for (const double r : grid.r) {
+          for (const double noise : grid.noise) {
+            setup.shared_device = devices == 1;
+            setup.requests = requests;
+            setup.r = r;
+            setup.noise_cv = noise;
+            TR_RETURN_IF_ERROR(CheckSetup(setup));
+            loads.push_back({set, devices, setup});
+          }
+        }
+      }
+    }
+  }
+  return loads;
+}
+
+absl::StatusOr<LoadComparison> CompareWithBaselines(const Load& load, const LoadGrid& grid) {
+  LoadComparison comparison;
+  TR_ASSIGN_OR_RETURN(comparison.model, BestOfFamily(load.setup, Kind::kModel));
+  TR_ASSIGN_OR_RETURN(comparison.best_baseline, BestBaseline(load.setup));
+  PairedRatio ratio;
+  const auto most =
+      static_cast<int>(std::max<int64_t>(kLeastChunks, grid.most_steps / kChunkSteps));
+  while (ratio.count() < kLeastChunks ||
+         (ratio.Error() > grid.least_error && ratio.count() < most)) {
+    TR_ASSIGN_OR_RETURN(const double model, ChunkRate(load.setup, comparison.model, ratio.count()));
+    TR_ASSIGN_OR_RETURN(const double baseline,
+                        ChunkRate(load.setup, comparison.best_baseline, ratio.count()));
+    ratio.Add(model, baseline);
+  }
+  comparison.model_per_s = ratio.Numerator();
+  comparison.baseline_per_s = ratio.Denominator();
+  comparison.ratio = ratio.Mean();
+  comparison.ratio_error = ratio.Error();
+  return comparison;
+}
+
+}  // namespace tokenrouter
