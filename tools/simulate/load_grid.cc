@@ -1,13 +1,13 @@
 #include "tools/simulate/load_grid.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "libs/batching_model/baseline_search.h"
 #include "libs/batching_model/policy_name.h"
 #include "libs/inference/step_curve.h"
 #include "libs/status/status_macros.h"
+#include "tools/simulate/paired_ratio.h"
 
 namespace tokenrouter {
 namespace {
@@ -36,32 +36,6 @@ absl::StatusOr<double> ChunkRate(const SimulationSetup& setup, const BatchingPol
   return result.committed_per_s;
 }
 
-// The ratio of two policies from pairs of chunks on the same random numbers.
-class PairedRatio {
- public:
-  void Add(double numerator, double denominator) {
-    sums_[0] += numerator;
-    sums_[1] += denominator;
-    const double ratio = numerator / denominator;
-    sum_ += ratio;
-    squares_ += ratio * ratio;
-    ++count_;
-  }
-  double Mean() const { return sum_ / count_; }
-  double Error() const {
-    const double variance = std::max(0.0, squares_ / count_ - Mean() * Mean());
-    return std::sqrt(variance / (count_ - 1));
-  }
-  double Numerator() const { return sums_[0] / count_; }
-  double Denominator() const { return sums_[1] / count_; }
-  int count() const { return count_; }
-
- private:
-  double sums_[2] = {0, 0};
-  double sum_ = 0, squares_ = 0;
-  int count_ = 0;
-};
-
 // The fastest of the four baselines, each at its best, over the first chunks.
 absl::StatusOr<BatchingPolicy> BestBaseline(const SimulationSetup& setup) {
   BatchingPolicy best;
@@ -69,11 +43,7 @@ absl::StatusOr<BatchingPolicy> BestBaseline(const SimulationSetup& setup) {
   for (const Kind kind : AllPolicyKinds()) {
     if (kind == Kind::kModel) continue;
     TR_ASSIGN_OR_RETURN(const BatchingPolicy policy, BestOfFamily(setup, kind));
-    double rate = 0;
-    for (int chunk = 0; chunk < kLeastChunks; ++chunk) {
-      TR_ASSIGN_OR_RETURN(const double part, ChunkRate(setup, policy, chunk));
-      rate += part;
-    }
+    TR_ASSIGN_OR_RETURN(const double rate, FreshRate(setup, policy));
     if (rate > best_rate) {
       best_rate = rate;
       best = policy;
@@ -108,6 +78,15 @@ absl::StatusOr<std::vector<Load>> LoadsOf(const LoadGrid& grid) {
   return loads;
 }
 
+absl::StatusOr<double> FreshRate(const SimulationSetup& setup, const BatchingPolicy& policy) {
+  double sum = 0;
+  for (int chunk = 0; chunk < kLeastChunks; ++chunk) {
+    TR_ASSIGN_OR_RETURN(const double rate, ChunkRate(setup, policy, chunk));
+    sum += rate;
+  }
+  return sum / kLeastChunks;
+}
+
 absl::StatusOr<LoadComparison> CompareWithBaselines(const Load& load, const LoadGrid& grid) {
   LoadComparison comparison;
   TR_ASSIGN_OR_RETURN(comparison.model, BestOfFamily(load.setup, Kind::kModel));
@@ -122,8 +101,8 @@ absl::StatusOr<LoadComparison> CompareWithBaselines(const Load& load, const Load
                         ChunkRate(load.setup, comparison.best_baseline, ratio.count()));
     ratio.Add(model, baseline);
   }
-  comparison.model_per_s = ratio.Numerator();
-  comparison.baseline_per_s = ratio.Denominator();
+  comparison.model_per_s = ratio.MeanNumerator();
+  comparison.baseline_per_s = ratio.MeanDenominator();
   comparison.ratio = ratio.Mean();
   comparison.ratio_error = ratio.Error();
   return comparison;

@@ -44,6 +44,9 @@ struct LoadComparison {
 // INVALID_ARGUMENT for a set that is not named in libs/inference/step_curve.h.
 absl::StatusOr<std::vector<Load>> LoadsOf(const LoadGrid& grid);
 
+// Committed tokens per second on the random numbers of the comparison.
+absl::StatusOr<double> FreshRate(const SimulationSetup& setup, const BatchingPolicy& policy);
+
 absl::StatusOr<LoadComparison> CompareWithBaselines(const Load& load, const LoadGrid& grid);
 
 }  // namespace tokenrouter
