@@ -54,11 +54,12 @@ std::optional<Refusal> JudgeSubmit(const v1::Submit& submit, const Pair& pair) {
 std::optional<Refusal> JudgeContext(const v1::GenerationSpec& spec, const Pair& pair) {
   const int64_t wanted = int64_t{spec.prompt_length()} + spec.stop().max_new_tokens();
   if (pair.context_limit == 0 || wanted <= pair.context_limit) return std::nullopt;
-  return Refusal{
-      RejectReason::kContextLimit, absl::StatusCode::kInvalidArgument,
-      absl::StrCat("request ", spec.request_id(), ": prompt of ", spec.prompt_length(),
-                   " tokens + max_new_tokens ", spec.stop().max_new_tokens(), " = ", wanted,
-                   " exceeds the context limit ", pair.context_limit, " of pair ", pair.name)};
+  return Refusal{RejectReason::kContextLimit, absl::StatusCode::kInvalidArgument,
+                 absl::StrCat("request ", spec.request_id(), ": prompt of ", spec.prompt_length(),
+                              " tokens + max_new_tokens ", spec.stop().max_new_tokens(), " = ",
+                              wanted, " exceeds the context limit ", pair.context_limit,
+                              " of pair ", pair.name, pair.context_bound.empty() ? "" : " (",
+                              pair.context_bound, pair.context_bound.empty() ? "" : ")")};
 }
 
 std::optional<Refusal> JudgeLoad(const AdmissionLoad& load, bool resumed,

@@ -33,6 +33,7 @@ void CloseSide(CoreState* state, RequestMachine* request, Role role, ReopenCause
     close->set_request(key);
     close->set_epoch(side.epoch);
     worker->open.erase(key);
+    worker->kv.Close(key);
     worker->closing.insert(key);
     worker->releasable.erase(key);
   }

@@ -21,6 +21,14 @@ enum class LargePoolGone : uint8_t {
   kWait,       // It waits up to large_wait for a worker, then ends with UNAVAILABLE.
 };
 
+// When the large side of a request is opened and reads what the small side wrote.
+enum class LargePrefill : uint8_t {
+  kAuto,   // kIdle where the large worker has a device of its own, else kLazy.
+  kLazy,   // At its first turn; unseen ids travel with a turn.
+  kIdle,   // When it is admitted, if there is room; read when nothing is ready.
+  kEager,  // When it is admitted, if there is room; read at once, like a row that is ready.
+};
+
 struct CoreOptions {
   // Requests in flight, over all pairs.
   int max_requests = 4096;
@@ -29,10 +37,17 @@ struct CoreOptions {
   LargePoolGone large_pool_gone = LargePoolGone::kWait;
   // Without any large worker (kWait), from the loss of the last one.
   absl::Duration large_wait = absl::Seconds(10);
-  absl::Duration small_wait = absl::Seconds(10);    // Without any small worker.
-  absl::Duration queue_wait = absl::Seconds(60);    // For a seat on a full pool.
-  absl::Duration client_stall = absl::Seconds(60);  // Parked without a new acknowledgement.
-  absl::Duration retry_after = absl::Seconds(1);    // What a refused client is told.
+  absl::Duration small_wait = absl::Seconds(10);  // Without any small worker.
+  absl::Duration queue_wait = absl::Seconds(60);  // For a seat on a full pool.
+  // Of a turn in the middle of a request for a place on a full large pool; it ends only if the pool
+  // stands still. After place_wait it takes the place of a resident that has had its time: so long
+  // that reading its history again costs at most rebuild_share of its part of the device.
+  absl::Duration large_place_wait = absl::Minutes(10);
+  absl::Duration place_wait = absl::Seconds(5);
+  double rebuild_share = 0.1;
+  LargePrefill large_prefill = LargePrefill::kLazy;  // The scheduler's flag says auto.
+  absl::Duration client_stall = absl::Seconds(60);   // Parked without a new acknowledgement.
+  absl::Duration retry_after = absl::Seconds(1);     // What a refused client is told.
 
   // Committed tokens that may be ahead of the client's acknowledgement.
   Position credit = 64;

@@ -25,6 +25,10 @@ WorkerCandidate CandidateOf(const AttachedWorker& worker, const RequestMachine& 
   candidate.sequences = worker.sequences();
   candidate.max_sequences = worker.hello.max_sequences();
   candidate.free_blocks = worker.free_blocks;
+  if (worker.kv.limited()) {
+    candidate.free_blocks = worker.kv.total_blocks() - worker.kv.blocks_in_use();
+    candidate.lacking_blocks = worker.kv.LackingFor(request.history().size());
+  }
   return candidate;
 }
 
@@ -32,6 +36,7 @@ WorkerCandidate CandidateOf(const AttachedWorker& worker, const RequestMachine& 
 
 void Placement::Forward(RequestMachine* request) {
   const Role role = request->pen().role;
+  if (role == Role::kSmall) LeaveLarge(request);
   if (request->HoldsDeparture()) {
     request->SetPhase(Phase::kHeld, state_->now);
     StartStall(state_, request);
@@ -56,36 +61,67 @@ void Placement::Extend(RequestMachine* request) {
     credit->set_until(*until);
   }
   TurnGiven(request, worker, unseen_ids);
+  if (role == Role::kLarge) room_.Visited(*request, worker);
+}
+
+AttachedWorker* Placement::Choose(const RequestMachine& request, Role role) const {
+  const Pair& pair = state_->directory.pair(request.origin().pair);
+  std::vector<WorkerCandidate> candidates;
+  for (const StreamId stream : pair.workers[static_cast<int>(role)]) {
+    candidates.push_back(CandidateOf(*state_->directory.Find(stream), request, request.side(role)));
+  }
+  const auto chosen = ChooseWorker(candidates);
+  return chosen ? state_->directory.Find(candidates[*chosen].stream) : nullptr;
+}
+
+bool Placement::StillCloses(const RequestMachine& request) const {
+  const Pair& pair = state_->directory.pair(request.origin().pair);
+  for (const StreamId stream : pair.workers[Index(Role::kLarge)]) {
+    if (state_->directory.Find(stream)->closing.contains(request.origin().key)) return true;
+  }
+  return false;
+}
+
+bool Placement::OthersWait(const RequestMachine& request) const {
+  const auto line = waiting_.find({request.origin().pair, Role::kLarge});
+  if (line == waiting_.end()) return false;
+  const auto first = line->second.Next({});
+  return first && first->second != request.origin().key;
 }
 
 bool Placement::TryOpen(RequestMachine* request) {
   const Role role = request->pen().role;
-  const Pair& pair = state_->directory.pair(request->origin().pair);
-  std::vector<WorkerCandidate> candidates;
-  for (const StreamId stream : pair.workers[static_cast<int>(role)]) {
-    candidates.push_back(
-        CandidateOf(*state_->directory.Find(stream), *request, request->side(role)));
-  }
-  const auto chosen = ChooseWorker(candidates);
-  if (!chosen) return false;
+  if (role == Role::kLarge && OthersWait(*request)) return false;
+  AttachedWorker* const worker = Choose(*request, role);
+  if (worker == nullptr) return false;
+  Place(request, worker);
+  return true;
+}
+
+void Placement::Place(RequestMachine* request, AttachedWorker* worker) {
+  const Pair& pair = state_->directory.pair(worker->pair);
   // Admission could not check it if no worker had told the pair's limits yet.
   if (const auto refusal = JudgeContext(request->spec(), pair); refusal && !request->placed()) {
     conclusion_->Reject(request, refusal->reason, refusal->code, refusal->message);
-    return true;
+    return;
   }
   Forget(request);
-  OpenOn(request, role, state_->directory.Find(candidates[*chosen].stream));
-  return true;
+  OpenOn(request, worker->role, worker);
+  if (worker->role == Role::kSmall) OpenAhead(request);
 }
 
 void Placement::OpenOn(RequestMachine* request, Role role, AttachedWorker* worker) {
   if (request->side(role).epoch > 0) {
-    ++state_->counters.reopened[Index(role)][Index(request->side(role).lost_by)];
+    const ReopenCause cause = request->side(role).lost_by;
+    ++state_->counters.reopened[Index(role)][Index(cause)];
+    if (cause == ReopenCause::kEvicted) state_->counters.rebuilt_ids += request->history().size();
   }
   request->FillOpen(role, worker->stream, worker->numerics_class,
                     state_->outbox.workers.Get(worker->stream).add_opens());
   worker->open.insert(request->origin().key);
-  if (request->pen().role == role) TurnGiven(request, worker, request->history().size());
+  const bool with_pen = request->pen().role == role;
+  if (role == Role::kLarge) room_.Opened(*request, worker, with_pen);
+  if (with_pen) TurnGiven(request, worker, request->history().size());
 }
 
 void Placement::TurnGiven(RequestMachine* request, AttachedWorker* worker, int64_t unseen_ids) {
@@ -115,8 +151,7 @@ bool Placement::PoolEmpty(int pair, Role role) const {
 bool Placement::AnyRoom(int pair, Role role) const {
   for (const StreamId stream : state_->directory.pair(pair).workers[static_cast<int>(role)]) {
     const AttachedWorker& worker = *state_->directory.Find(stream);
-    const int32_t limit = worker.hello.max_sequences();
-    if (!worker.draining && (limit == 0 || worker.sequences() < limit)) return true;
+    if (!worker.draining && worker.has_seat() && worker.kv.LackingFor(1) == 0) return true;
   }
   return false;
 }
@@ -125,6 +160,9 @@ absl::Time Placement::WaitEnd(const RequestMachine& request) const {
   const Role role = request.pen().role;
   const int pair = request.origin().pair;
   const absl::Time queued = request.phase_since();
+  if (role == Role::kLarge && request.placed() && !PoolEmpty(pair, role)) {
+    return queued + state_->options.large_place_wait;
+  }
   const absl::Time seat = queued + state_->options.queue_wait;
   if (!PoolEmpty(pair, role)) return seat;
   // The time that it queued for a full worker is not held against it, but a pool that comes and
@@ -154,7 +192,8 @@ void Placement::Wait(RequestMachine* request) {
   request->SetPhase(Phase::kWaiting, state_->now);
   request->WaitUntil(WaitEnd(*request));
   state_->timers.Arm({request->wait_until(), request->origin().key, Timer::Kind::kWait});
-  if (waiting_[{pair, role}].insert(request->origin().key).second && !request->placed()) {
+  const absl::Time rank = role == Role::kLarge ? request->phase_since() : absl::InfinitePast();
+  if (waiting_[{pair, role}].Add(request->origin().key, rank) && !request->placed()) {
     ++newcomers_;
   }
   if (role == Role::kLarge) MakeRoom(pair);
@@ -162,26 +201,42 @@ void Placement::Wait(RequestMachine* request) {
 
 void Placement::Forget(RequestMachine* request) {
   const auto pool = waiting_.find({request->origin().pair, request->pen().role});
-  if (pool == waiting_.end() || pool->second.erase(request->origin().key) == 0) return;
+  if (pool == waiting_.end() || !pool->second.Remove(request->origin().key)) return;
   if (!request->placed()) --newcomers_;
 }
 
 void Placement::Clear() {
   waiting_.clear();
+  look_again_.clear();
+  ended_in_.clear();
   newcomers_ = 0;
 }
 
+WaitLine* Placement::LineOf(int pair, Role role) {
+  const auto line = waiting_.find({pair, role});
+  return line == waiting_.end() || line->second.empty() ? nullptr : &line->second;
+}
+
+size_t Placement::large_waiting() const {
+  size_t waiting = 0;
+  for (const auto& [pool, line] : waiting_) {
+    if (pool.second == Role::kLarge) waiting += line.size();
+  }
+  return waiting;
+}
+
+void Placement::Ended(RequestMachine* request) {
+  Forget(request);
+  if (LineOf(request->origin().pair, Role::kLarge)) ended_in_.insert(request->origin().pair);
+}
+
 void Placement::RetryWaiting(int pair) {
-  for (const Role role : {Role::kSmall, Role::kLarge}) {
-    const auto pool = waiting_.find({pair, role});
-    if (pool == waiting_.end()) continue;
-    // Forwarding changes the set, so each step looks for the next one: a frame that frees one seat
+  if (WaitLine* const line = LineOf(pair, Role::kSmall)) {
+    // Placing changes the line, so each step looks for the next one: a frame that frees one seat
     // costs one request, however many wait.
-    uint64_t key = 0;
-    for (auto next = pool->second.begin(); next != pool->second.end() && AnyRoom(pair, role);
-         next = pool->second.upper_bound(key)) {
-      key = *next;
-      RequestMachine* const request = state_->requests.Find(key);
+    std::optional<WaitLine::Spot> spot;
+    while (AnyRoom(pair, Role::kSmall) && (spot = line->Next(spot))) {
+      RequestMachine* const request = state_->requests.Find(spot->second);
       if (request != nullptr && request->phase() == Phase::kWaiting) Forward(request);
     }
   }
@@ -189,43 +244,95 @@ void Placement::RetryWaiting(int pair) {
 }
 
 void Placement::JudgeWaiting(int pair, Role role) {
-  const auto pool = waiting_.find({pair, role});
-  if (pool == waiting_.end()) return;
-  const std::vector<uint64_t> keys(pool->second.begin(), pool->second.end());
-  for (const uint64_t key : keys) {
-    if (RequestMachine* const request = state_->requests.Find(key)) Forward(request);
+  WaitLine* const line = LineOf(pair, role);
+  if (line == nullptr) return;
+  const std::vector<WaitLine::Spot> spots(line->spots().begin(), line->spots().end());
+  for (const auto& [since, key] : spots) {
+    RequestMachine* const request = state_->requests.Find(key);
+    if (request != nullptr && request->phase() == Phase::kWaiting) Forward(request);
   }
 }
 
 void Placement::MakeRoom(int pair) {
-  const auto pool = waiting_.find({pair, Role::kLarge});
-  if (pool == waiting_.end() || pool->second.empty()) return;
-  size_t closing = 0;
+  WaitLine* const line = LineOf(pair, Role::kLarge);
+  if (line == nullptr) return;
+  size_t freeing = 0;
   for (const StreamId stream : state_->directory.pair(pair).workers[Index(Role::kLarge)]) {
     const AttachedWorker& worker = *state_->directory.Find(stream);
-    if (!worker.draining) closing += worker.closing.size();
+    if (!worker.draining && !worker.has_seat()) freeing += worker.closing.size();
   }
-  for (; closing < pool->second.size(); ++closing) {
-    if (AnyRoom(pair, Role::kLarge) || !EvictOne(pair)) return;
+  std::optional<WaitLine::Spot> spot;
+  while ((spot = line->Next(spot))) {
+    RequestMachine* const request = state_->requests.Find(spot->second);
+    AttachedWorker* worker = Choose(*request, Role::kLarge);
+    if (worker == nullptr && freeing > 0) {
+      --freeing;  // A seat is on its way to it.
+      continue;
+    }
+    if (worker == nullptr && StillCloses(*request)) continue;
+    absl::Time& look_again = look_again_.try_emplace(pair, absl::InfinitePast()).first->second;
+    if (worker == nullptr) {
+      if (state_->now < look_again) return;
+      if (!room_.MakeFor(*request)) {
+        look_again = state_->now + kLookAgain;
+        return;
+      }
+      worker = Choose(*request, Role::kLarge);
+    }
+    // Without a worker even now: the seat is free once its owner says so.
+    if (worker != nullptr) Place(request, worker);
   }
 }
 
-bool Placement::EvictOne(int pair) {
-  std::vector<EvictionCandidate> candidates;
-  for (const StreamId stream : state_->directory.pair(pair).workers[Index(Role::kLarge)]) {
-    const AttachedWorker& worker = *state_->directory.Find(stream);
-    if (worker.draining) continue;  // A seat there is of no use.
-    for (const uint64_t key : worker.open) {
-      const RequestMachine* const request = state_->requests.Find(key);
-      if (request->pen().role == Role::kLarge) continue;
-      candidates.push_back({key, request->side(Role::kLarge).known});
-    }
+void Placement::MakeRoomAnywhere() {
+  for (int pair = 0; pair < state_->directory.pairs(); ++pair) MakeRoom(pair);
+}
+
+void Placement::MakeRoomOfEnded() {
+  for (const int pair : std::exchange(ended_in_, {})) MakeRoom(pair);
+}
+
+void Placement::LeaveLarge(RequestMachine* request) {
+  if (request->side(Role::kLarge).worker == 0) return;
+  room_.Left(*request);
+  const int pair = request->origin().pair;
+  WaitLine* const line = LineOf(pair, Role::kLarge);
+  if (line == nullptr) return;
+  const RequestMachine* const waiting = state_->requests.Find(line->Next({})->second);
+  if (Choose(*waiting, Role::kLarge) != nullptr || room_.MakeFor(*waiting, request->origin().key)) {
+    MakeRoom(pair);
   }
-  const auto victim = ChooseVictim(candidates);
-  if (!victim) return false;
-  CloseSide(state_, state_->requests.Find(candidates[*victim].request), Role::kLarge,
-            ReopenCause::kEvicted);
-  return true;
+}
+
+// ---- ahead of the turns ----
+
+bool Placement::ReadsAhead(const AttachedWorker& large) const {
+  const LargePrefill when = state_->options.large_prefill;
+  if (when == LargePrefill::kAuto) return large.hello.device_key().empty();
+  return when != LargePrefill::kLazy;
+}
+
+void Placement::OpenAhead(RequestMachine* request) {
+  if (state_->options.large_prefill == LargePrefill::kLazy) return;
+  if (request->side(Role::kLarge).epoch > 0 || LineOf(request->origin().pair, Role::kLarge)) return;
+  AttachedWorker* const worker = Choose(*request, Role::kLarge);
+  if (worker == nullptr || !ReadsAhead(*worker)) return;
+  OpenOn(request, Role::kLarge, worker);
+  ++state_->counters.opened_ahead;
+}
+
+void Placement::Written(RequestMachine* request, AttachedWorker* worker) {
+  if (worker->role == Role::kLarge) return room_.Grew(*request, worker);
+  AttachedWorker* const large = state_->directory.Find(request->side(Role::kLarge).worker);
+  if (large == nullptr) return;
+  const Position unseen = request->history().committed() - request->side(Role::kLarge).known;
+  if (unseen < kCatchUpChunk || !ReadsAhead(*large)) return;
+  const bool idle = large->ready == 0 && large->releasable.empty();
+  const bool eager = state_->options.large_prefill == LargePrefill::kEager;
+  if ((!idle && !eager) || large->kv.LackingFor(unseen) > 0) return;
+  request->FillExtend(Role::kLarge, state_->outbox.workers.Get(large->stream).add_extends());
+  large->kv.Resize(request->origin().key, request->history().size());
+  state_->counters.forwarded_ids += unseen;
 }
 
 void Placement::WaitTimer(RequestMachine* request) {

@@ -1,24 +1,34 @@
 // Placement brings the pen to a worker: extends an open side, opens one on the best worker, or lets
-// the request wait, under the pair's policy for an empty large pool. It makes room on full large
-// workers by closing sides that do not hold the pen.
+// the request wait, under the pair's policy for an empty large pool. New requests wait by age,
+// turns for a place on a large worker by how long they have waited; nobody overtakes there, and
+// room is made by closing sides without the pen (large_room.h). Large sides are opened and fed
+// ahead of their turns as large_prefill says.
 // Threads: lives on the scheduler's loop. A machine that is passed in may have ended (and be gone)
 // when Forward returns.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/container/btree_set.h"
 #include "services/scheduler/conclusion.h"
 #include "services/scheduler/core_state.h"
+#include "services/scheduler/large_room.h"
+#include "services/scheduler/wait_line.h"
 
 namespace tokenrouter {
+
+// Ids that a large side has not seen before they are forwarded between its turns: a frame and a
+// step of their own must be worth it.
+inline constexpr Position kCatchUpChunk = 64;
 
 class Placement {
  public:
   // Both must outlive this object.
-  Placement(CoreState* state, Conclusion* conclusion) : state_(state), conclusion_(conclusion) {}
+  Placement(CoreState* state, Conclusion* conclusion)
+      : state_(state), conclusion_(conclusion), room_(state) {}
 
   // The pen of this request moves to its side's worker, wherever that is.
   void Forward(RequestMachine* request);
@@ -28,35 +38,57 @@ class Placement {
   void JudgeWaiting(int pair, Role role);
   // Opens the side again on the worker that it is open on: the two disagree about the history.
   void Reopen(RequestMachine* request, Role role);
-  // Closes idle large sides of this pair while more requests wait than seats are being freed.
+  // Gives places on large workers to turns that wait for one, and makes room for them.
   void MakeRoom(int pair);
+  // The same for every pair: time alone may have made room. At each tick.
+  void MakeRoomAnywhere();
+  // The same for the pairs of requests that have ended since the last call.
+  void MakeRoomOfEnded();
+  // A row of this side was accepted, and the pen stays.
+  void Written(RequestMachine* request, AttachedWorker* worker);
   // The wait of this request may be over.
   void WaitTimer(RequestMachine* request);
   // Forgets a request that ends.
-  void Forget(RequestMachine* request);
+  void Ended(RequestMachine* request);
   // Forgets all.
   void Clear();
 
   // Whether a worker of this role can take one more sequence now.
   bool AnyRoom(int pair, Role role) const;
+  // Turns that wait for a place on a large worker.
+  size_t large_waiting() const;
   // New requests that wait for their first worker.
   int newcomers() const { return newcomers_; }
 
  private:
   using Pool = std::pair<int, Role>;
 
+  void Forget(RequestMachine* request);
   void Extend(RequestMachine* request);
   bool TryOpen(RequestMachine* request);
+  AttachedWorker* Choose(const RequestMachine& request, Role role) const;
+  bool OthersWait(const RequestMachine& request) const;
+  // A large worker has yet to confirm that it closed this very request.
+  bool StillCloses(const RequestMachine& request) const;
+  void Place(RequestMachine* request, AttachedWorker* worker);
+  void OpenAhead(RequestMachine* request);
+  bool ReadsAhead(const AttachedWorker& large) const;
+  // Its large side has become idle.
+  void LeaveLarge(RequestMachine* request);
   void OpenOn(RequestMachine* request, Role role, AttachedWorker* worker);
   void TurnGiven(RequestMachine* request, AttachedWorker* worker, int64_t unseen_ids);
   void Wait(RequestMachine* request);
   absl::Time WaitEnd(const RequestMachine& request) const;
   bool PoolEmpty(int pair, Role role) const;
-  bool EvictOne(int pair);
+  WaitLine* LineOf(int pair, Role role);
 
   CoreState* const state_;
   Conclusion* const conclusion_;
-  std::map<Pool, absl::btree_set<uint64_t>> waiting_;  // By age: smaller numbers are older.
+  LargeRoom room_;
+  // Small: by age, smaller numbers are older. Large: by the time since which they wait.
+  std::map<Pool, WaitLine> waiting_;
+  std::map<int, absl::Time> look_again_;  // By pair: nobody may give way before.
+  absl::btree_set<int> ended_in_;         // Pairs of MakeRoomOfEnded.
   int newcomers_ = 0;
 };
 

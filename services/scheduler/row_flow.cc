@@ -26,8 +26,9 @@ void RowFlow::OnRow(AttachedWorker* worker, const v1::RowReport& row) {
     conclusion_->Finish(request, finish, chunk);
   } else if (row.has_departure()) {
     Depart(request, row.departure());
-  } else if (request->parked()) {
-    Park(request);
+  } else {
+    placement_->Written(request, worker);
+    if (request->parked()) Park(request);
   }
 }
 
@@ -100,10 +101,7 @@ void RowFlow::Depart(RequestMachine* request, const v1::Departure& departure) {
   turn.set_verify(departure.verify());
   request->GivePen(to, std::move(turn));
   ++state_->counters.departures[Index(to)];
-  const int pair = request->origin().pair;
   placement_->Forward(request);
-  // Its large side became idle: somebody may be waiting for that seat.
-  if (to == Role::kSmall) placement_->MakeRoom(pair);
 }
 
 void RowFlow::Park(RequestMachine* request) {

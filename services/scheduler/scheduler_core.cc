@@ -19,7 +19,7 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
       workers_(&state_, &conclusion_, &placement_, &rows_, &turns_) {
   TR_CHECK(state_.output != nullptr);
   conclusion_.on_end = [this, observe = std::move(parts.on_end)](RequestMachine* request) {
-    placement_.Forget(request);
+    placement_.Ended(request);
     gateways_.Forget(*request);
     const int32_t generated = request->history().generated();
     if (generated > 0) state_.ModelOf(request->origin().pair).ObserveFinished(generated);
@@ -87,10 +87,12 @@ void SchedulerCore::OnTick(absl::Time now) {
   CloseDeadWorkers();
   RunTimers();
   turns_.ExpireDue();
+  placement_.MakeRoomAnywhere();
 }
 
 void SchedulerCore::Flush(absl::Time now) {
   state_.now = now;
+  placement_.MakeRoomOfEnded();
   rows_.ReleaseRows();
   turns_.GrantFree();
   Output* const output = state_.output;

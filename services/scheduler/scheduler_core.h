@@ -72,6 +72,8 @@ class SchedulerCore {
   const WorkerDirectory& directory() const { return state_.directory; }
   int gateways() const { return gateways_.size(); }
   void FillState(absl::Time now, v1::GetStateReply* reply) const;
+  // Turns that wait for a place on a large worker.
+  size_t large_waiting() const { return placement_.large_waiting(); }
   // Age of the oldest turn that waits for a large worker or for its release.
   absl::Duration OldestLargeWait(absl::Time now) const;
 

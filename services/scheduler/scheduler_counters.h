@@ -48,6 +48,15 @@ inline constexpr int kReopenCauses = 3;
 inline constexpr const char* kReopenCauseNames[kReopenCauses] = {"worker_lost", "diverged",
                                                                  "evicted"};
 
+// Why a large side was closed to make room (eviction_choice.h).
+enum class EvictionNeed : uint8_t {
+  kPays,     // Its place is worth more to another.
+  kOverdue,  // It had its time, and another has waited for too long.
+  kGrowth,   // A resident has grown into what there is not.
+};
+inline constexpr int kEvictionNeeds = 3;
+inline constexpr const char* kEvictionNeedNames[kEvictionNeeds] = {"pays", "overdue", "growth"};
+
 // How a turn on a shared device ended.
 enum class LeaseOutcome : uint8_t { kReturned, kExpired, kHolderLost };
 inline constexpr int kLeaseOutcomes = 3;
@@ -62,7 +71,11 @@ struct SchedulerCounters {
   std::array<uint64_t, kDropReasons> dropped{};
   std::array<std::array<uint64_t, kReopenCauses>, kRoles> reopened{};
   std::array<std::array<uint64_t, kLeaseOutcomes>, kRoles> lease_turns{};
-  uint64_t finished = 0;  // Requests that ended with a Finish.
+  std::array<uint64_t, kEvictionNeeds> evicted{};
+  uint64_t rebuilt_ids = 0;    // Sent again to large workers after an eviction.
+  uint64_t opened_ahead = 0;   // Large sides opened before their first turn.
+  uint64_t forwarded_ids = 0;  // Sent to large workers between turns.
+  uint64_t finished = 0;       // Requests that ended with a Finish.
   uint64_t frames_in = 0;
   uint64_t frames_out = 0;
 };

@@ -22,12 +22,4 @@ std::optional<size_t> ChooseWorker(std::span<const WorkerCandidate> candidates) 
   return best;
 }
 
-std::optional<size_t> ChooseVictim(std::span<const EvictionCandidate> candidates) {
-  std::optional<size_t> best;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    if (!best || candidates[i].known < candidates[*best].known) best = i;
-  }
-  return best;
-}
-
 }  // namespace tokenrouter

@@ -19,20 +19,14 @@ struct WorkerCandidate {
   int32_t sequences = 0;
   int32_t max_sequences = 0;  // 0: no limit.
   int64_t free_blocks = 0;
+  int64_t lacking_blocks = 0;  // For this request.
 
-  bool has_room() const { return max_sequences == 0 || sequences < max_sequences; }
+  bool has_room() const {
+    return lacking_blocks == 0 && (max_sequences == 0 || sequences < max_sequences);
+  }
 };
 
 // Index of the best candidate with room; nothing when there is none.
 std::optional<size_t> ChooseWorker(std::span<const WorkerCandidate> candidates);
-
-// A sequence on a full worker that does not hold the pen.
-struct EvictionCandidate {
-  uint64_t request = 0;
-  Position known = 0;  // Ids to compute again should it come back.
-};
-
-// Index of the sequence that is cheapest to rebuild; nothing when there is none.
-std::optional<size_t> ChooseVictim(std::span<const EvictionCandidate> candidates);
 
 }  // namespace tokenrouter

@@ -35,9 +35,11 @@ TEST(ChooseWorker, PassesOverFullAndClosedOnes) {
   EXPECT_EQ(ChooseWorker(std::vector{full, closed, unlimited}), 2u);
 }
 
-TEST(ChooseVictim, TakesTheCheapestToRebuild) {
-  EXPECT_EQ(ChooseVictim({}), std::nullopt);
-  EXPECT_EQ(ChooseVictim(std::vector<EvictionCandidate>{{1, 30}, {2, 10}, {3, 10}}), 1u);
+TEST(ChooseWorker, PassesOverOnesWithoutBlocks) {
+  WorkerCandidate full = Candidate(1), other = Candidate(2);
+  full.lacking_blocks = 1;
+  EXPECT_EQ(ChooseWorker(std::vector{full}), std::nullopt);
+  EXPECT_EQ(ChooseWorker(std::vector{full, other}), 1u);
 }
 
 }  // namespace

@@ -7,6 +7,24 @@
 #include "libs/tokens/protocol_version.h"
 
 namespace tokenrouter {
+namespace {
+
+// Ids of one sequence that the model allows and the KV of the worker can hold.
+int32_t ContextOf(const v1::WorkerHello& hello) {
+  const int64_t in_kv = hello.total_blocks() * hello.block_size();
+  if (in_kv <= 0) return hello.context_limit();
+  return static_cast<int32_t>(std::min<int64_t>(hello.context_limit(), in_kv));
+}
+
+std::string BoundOf(const v1::WorkerHello& hello) {
+  if (ContextOf(hello) == hello.context_limit()) {
+    return absl::StrCat("set by worker ", hello.worker_id());
+  }
+  return absl::StrCat("worker ", hello.worker_id(), " has ", hello.total_blocks(), " KV blocks of ",
+                      hello.block_size(), " tokens; raise its kv_bytes");
+}
+
+}  // namespace
 
 int WorkerDirectory::PairOf(const std::string& name) {
   const auto [found, fresh] = pair_numbers_.try_emplace(name, pairs());
@@ -82,6 +100,9 @@ AttachedWorker* WorkerDirectory::Add(StreamId stream, const v1::WorkerHello& hel
   worker->numerics_class = InternClass(hello.numerics_class());
   worker->pulse.heard_at = now;
   worker->free_blocks = hello.total_blocks();
+  if (worker->role == Role::kLarge) {
+    worker->kv = KvLedger(hello.total_blocks(), hello.block_size());
+  }
   for (const v1::HeldSequence& held : hello.held()) {
     worker->held[{held.request_id(), held.choice()}] = held.length();
   }
@@ -116,12 +137,16 @@ void WorkerDirectory::Refresh(Pair* pair) {
   if (pair->workers[0].empty() && pair->workers[1].empty()) return;
   // A role without workers keeps what its last ones said.
   int32_t context = 0;
+  std::string bound;
   int32_t usable = 0;
   std::vector<int32_t> stops;
   for (int role = 0; role < kRoles; ++role) {
     for (const StreamId stream : pair->workers[role]) {
       const v1::WorkerHello& hello = Find(stream)->hello;
-      context = context == 0 ? hello.context_limit() : std::min(context, hello.context_limit());
+      if (context == 0 || ContextOf(hello) < context) {
+        context = ContextOf(hello);
+        bound = BoundOf(hello);
+      }
       usable = usable == 0 ? hello.usable_ids() : std::min(usable, hello.usable_ids());
       stops.insert(stops.end(), hello.eos_ids().begin(), hello.eos_ids().end());
       pair->model[role] = hello.model();
@@ -129,13 +154,17 @@ void WorkerDirectory::Refresh(Pair* pair) {
   }
   const bool whole = !pair->workers[0].empty() && !pair->workers[1].empty();
   if (!whole && pair->context_limit > 0) {
-    context = std::min(context, pair->context_limit);
+    if (pair->context_limit < context) {
+      context = pair->context_limit;
+      bound = pair->context_bound;
+    }
     usable = std::min(usable, pair->usable_ids);
     stops.insert(stops.end(), pair->stop_ids.begin(), pair->stop_ids.end());
   }
   std::sort(stops.begin(), stops.end());
   stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
   pair->context_limit = context;
+  pair->context_bound = std::move(bound);
   pair->usable_ids = usable;
   pair->stop_ids = std::move(stops);
 }

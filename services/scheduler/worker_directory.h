@@ -23,6 +23,7 @@
 #include "libs/tokens/token_types.h"
 #include "proto/scheduler.pb.h"
 #include "services/scheduler/core_options.h"
+#include "services/scheduler/kv_ledger.h"
 #include "services/scheduler/turn_lease.h"
 #include "services/scheduler/watchdog.h"
 
@@ -47,6 +48,9 @@ struct AttachedWorker {
 
   absl::btree_set<uint64_t> open;     // Requests that have a side here.
   absl::btree_set<uint64_t> closing;  // Closed by us, not yet confirmed.
+  KvLedger kv;                        // Of the requests in `open` (large side).
+  // Before that time nobody is looked for who could give way to the growth of others.
+  absl::Time look_for_growth_at = absl::InfinitePast();
   // Turns that are not yet released, oldest first (large side).
   absl::btree_map<uint64_t, Releasable> releasable;
   absl::flat_hash_map<std::pair<std::string, uint32_t>, Position> held;  // From an earlier term.
@@ -57,6 +61,9 @@ struct AttachedWorker {
   bool told_since_grant = false;
 
   int32_t sequences() const { return static_cast<int32_t>(open.size() + closing.size()); }
+  bool has_seat() const {
+    return hello.max_sequences() == 0 || sequences() < hello.max_sequences();
+  }
 };
 
 struct Pair {
@@ -66,6 +73,7 @@ struct Pair {
   absl::Time empty_since[kRoles] = {absl::InfinitePast(), absl::InfinitePast()};
   // What all attached workers allow; kept while a role is away so that a pair does not change.
   int32_t context_limit = 0;
+  std::string context_bound;  // What sets it, in words.
   int32_t usable_ids = 0;
   std::vector<int32_t> stop_ids;
   std::string model[kRoles];
