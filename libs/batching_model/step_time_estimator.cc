@@ -120,8 +120,11 @@ void StepTimeEstimator::Observe(int rows, int64_t new_ids, double milliseconds) 
   Learn(shape, error + 1.0 - unconstrained);
   Fit();
   if (observations_ > 0) {
-    squares_ = kForgetting * squares_ + error * error;
-    weight_ = kForgetting * weight_ + 1.0;
+    // A step that taught much was predicted from little: its error says less about the spread.
+    // The share of it that is news is 1 - shape' information^-1 shape.
+    const double news = std::max(0.0, 1.0 - Dot(shape, SolveActive(information_, shape, 0b111)));
+    squares_ = kForgetting * squares_ + news * news * error * error;
+    weight_ = kForgetting * weight_ + news;
     drift_ = kDriftForgetting * drift_ + (1.0 - kDriftForgetting) * error;
   }
   ++observations_;

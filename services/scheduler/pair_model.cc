@@ -98,6 +98,12 @@ bool PairModel::CurveMoved(Role role) const {
          Differs(PredictMs(role, 1, 1), planned(1, 1), options_.curve_step);
 }
 
+bool PairModel::Certain(int32_t live) const {
+  return std::all_of(std::begin(curves_), std::end(curves_), [&](const StepTimeEstimator& curve) {
+    return curve.Uncertainty(live, live) <= options_.most_uncertainty;
+  });
+}
+
 bool PairModel::LoadMoved(int32_t live) const {
   return Differs(live, plan_->inputs.requests, options_.load_step);
 }
@@ -156,7 +162,7 @@ void PairModel::Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, 
 
 void PairModel::FollowMode(int32_t live, absl::Time now) {
   // A prediction for another load says nothing about this one; a new plan is under way.
-  if (!plan_ || LoadMoved(live)) return;
+  if (!plan_ || LoadMoved(live) || !Certain(live)) return;
   const ServiceMode before = mode_.mode;
   // Patience is for estimates that waver, not for a load that has changed.
   if (Differs(live, mode_requests_, options_.load_step)) mode_.decided = false;

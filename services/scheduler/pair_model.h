@@ -32,6 +32,8 @@ struct PairModelOptions {
   double load_step = 0.2;
   double curve_step = 0.1;
   absl::Duration most_plan_age = absl::Seconds(30);
+  // The mode is left alone while a curve is this unsure, relative, about a step of all requests.
+  double most_uncertainty = 0.15;
   ModeOptions mode;
 };
 
@@ -83,6 +85,7 @@ class PairModel {
 
  private:
   bool Known() const;
+  bool Certain(int32_t live) const;
   bool LoadMoved(int32_t live) const;
   bool RatesMoved() const;
   bool CurveMoved(Role role) const;

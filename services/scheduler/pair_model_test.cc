@@ -103,6 +103,17 @@ TEST(PairModelTest, StandsBackWhereTheLargeModelIsBoundByCompute) {
   EXPECT_EQ(model.mode(), ServiceMode::kRouted) << "a new load is answered at once";
 }
 
+TEST(PairModelTest, StaysRoutedWhileACurveIsUnsure) {
+  PairModel model{PairModelOptions{}};
+  Teach(&model, Role::kSmall, 10, 2, 0);
+  for (const int rows : {1, 1, 2}) {
+    model.ObserveStep(Role::kLarge, rows, 4 * rows, absl::Milliseconds(rows == 2 ? 30 : 60));
+  }
+  Serve(&model, 16, kStart, kStart + absl::Seconds(5));
+  EXPECT_TRUE(model.plan().has_value());
+  EXPECT_EQ(model.mode(), ServiceMode::kRouted);
+}
+
 TEST(PairModelTest, ALongPromptOfAShortAnswerIsNotWorthRouting) {
   PairModel model = Taught();
   EXPECT_TRUE(model.PromptWorthRouting(100000, 1)) << "nothing is known yet";
