@@ -16,6 +16,7 @@ struct BatchingBenchOptions {
   int32_t seconds = 5;        // Measured time of one burst on real processes.
   int32_t learn_seconds = 5;  // Unmeasured load on each cluster before its first burst.
   int32_t rounds = 4;         // Bursts of each policy, interleaved.
+  std::string rows, plot;     // plot_*: files to read and to write.
 };
 
 }  // namespace tokenrouter

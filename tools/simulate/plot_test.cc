@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tools/simulate/chart.h"
+
 namespace tokenrouter {
 namespace {
 
@@ -27,6 +29,19 @@ TEST(PlotTest, DrawsOneLinePerPolicyFromLeftToRight) {
 
 TEST(PlotTest, OneCellIsEnough) {
   EXPECT_THAT(PlotSvg({At(4, BatchingPolicy::Kind::kModel, 90)}, {}), HasSubstr("<polyline"));
+}
+
+TEST(ChartTest, DotsAreNotJoinedAndTheAxisStartsWhereItIsTold) {
+  const std::string svg = ChartSvg({.title = "t",
+                                    .decimals = 2,
+                                    .unit = "",
+                                    .low = 0.5,
+                                    .high = 1.5,
+                                    .series = {{"dots", {{1, 1.5}, {4, 0.5}}, true}}});
+  EXPECT_THAT(svg, HasSubstr("cx=\"60.0\" cy=\"40.0\""));
+  EXPECT_THAT(svg, HasSubstr("cx=\"530.0\" cy=\"390.0\""));
+  EXPECT_THAT(svg, HasSubstr(">0.50</text>"));
+  EXPECT_THAT(svg, ::testing::Not(HasSubstr("<polyline")));
 }
 
 }  // namespace
