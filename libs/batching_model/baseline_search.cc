@@ -22,8 +22,10 @@ std::vector<BatchingPolicy> StaticFamily(const SimulationSetup& setup) {
   std::vector<BatchingPolicy> family = {{.kind = Kind::kStatic}};
   for (const double small_share : kSmallShares) {
     for (const double large_share : kLargeShares) {
-      const int small = std::max(1, static_cast<int>(std::lround(small_share * n)));
-      const int large = std::max(1, static_cast<int>(std::lround(large_share * n)));
+      const int small =
+          std::max(1, static_cast<int>(std::lround(small_share * n / setup.small_workers)));
+      const int large =
+          std::max(1, static_cast<int>(std::lround(large_share * n / setup.large_workers)));
       const BatchingPolicy& last = family.back();
       if (small + large > n + 1 || (small == last.m_small && large == last.m_large)) continue;
       if (setup.shared_device && small > 1) continue;  // Nothing waits on the small side there.

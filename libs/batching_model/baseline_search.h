@@ -8,8 +8,8 @@
 
 namespace tokenrouter {
 
-// kModel: what the tuner picks. kStatic: thresholds as shares of the requests. kFixedWait: waits as
-// multiples of a small step of one row. The others have no parameters. INVALID_ARGUMENT as
+// kModel: what the tuner picks. kStatic: thresholds as shares of a worker's requests. kFixedWait:
+// waits as multiples of a small step of one row. The others have no parameters. INVALID_ARGUMENT as
 // Simulate.
 absl::StatusOr<BatchingPolicy> BestOfFamily(const SimulationSetup& setup,
                                             BatchingPolicy::Kind kind);

@@ -103,8 +103,10 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("n", &typed.n, "list of numbers of requests; empty: 1 to 512");
   settings.Add("r", &typed.r, "list of routed shares; empty: .02, .1, .4");
   settings.Add("noise", &typed.noise, "list of relative spreads of step times; empty: 0, .05");
-  settings.Add("hop_ms", &options.grid.hop_ms, 0.0, 1000.0, "as of simulate");
-  settings.Add("distributed", &options.grid.distributed, "as of simulate");
+  settings.Add("small_workers", &options.grid.small_workers, 1, 64, "grid: as of simulate");
+  settings.Add("large_workers", &options.grid.large_workers, 1, 64, "grid: as of simulate");
+  settings.Add("hop_ms", &options.grid.hop_ms, 0.0, 1000.0, "grid: as of simulate");
+  settings.Add("distributed", &options.grid.distributed, "grid: as of simulate");
   settings.Add("against", &typed.against, "timed: list of best and names of baselines");
   settings.Add("seconds", &options.seconds, 1, 600, "timed, overhead: measured time of a burst");
   settings.Add("learn_seconds", &options.learn_seconds, 1, 600, "timed, overhead: before that");

@@ -58,6 +58,8 @@ absl::Status RunGridPart(const BatchingBenchOptions& options) {
     TR_ASSIGN_OR_RETURN(const LoadComparison comparison, CompareWithBaselines(load, options.grid));
     json::object row = RowOf(load, "grid");
     row["noise"] = load.setup.noise_cv;
+    row["small_workers"] = load.setup.small_workers;
+    row["large_workers"] = load.setup.large_workers;
     row["policy"] = "model";
     row["parameters"] = DescribePolicy(comparison.model, load.devices == 1);
     row["simulated"] = comparison.model_per_s;

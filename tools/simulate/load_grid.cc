@@ -57,7 +57,10 @@ absl::StatusOr<BatchingPolicy> BestBaseline(const SimulationSetup& setup) {
 absl::StatusOr<std::vector<Load>> LoadsOf(const LoadGrid& grid) {
   std::vector<Load> loads;
   for (const std::string& set : grid.sets) {
-    SimulationSetup setup{.distributed = grid.distributed, .hop_ms = grid.hop_ms};
+    SimulationSetup setup{.small_workers = grid.small_workers,
+                          .large_workers = grid.large_workers,
+                          .distributed = grid.distributed,
+                          .hop_ms = grid.hop_ms};
     TR_ASSIGN_OR_RETURN(setup.small, CostOf(set, Role::kSmall));
     TR_ASSIGN_OR_RETURN(setup.large, CostOf(set, Role::kLarge));
     for (const int devices : grid.devices) {

@@ -20,7 +20,10 @@ struct LoadGrid {
   std::vector<int> requests = {1, 2, 4, 16, 64, 128, 512};
   std::vector<double> r = {.02, .1, .4};
   std::vector<double> noise = {0, .05};
-  bool distributed = false;  // As SimulationSetup.
+  // As SimulationSetup.
+  int32_t small_workers = 1;
+  int32_t large_workers = 1;
+  bool distributed = false;
   double hop_ms = 0;
   double least_error = .001;     // Standard error of a ratio at which its simulations end.
   int64_t most_steps = 4000000;  // Per policy and load, even if the error is larger.
