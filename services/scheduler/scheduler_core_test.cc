@@ -22,7 +22,7 @@ TEST(SchedulerCore, OpensOnASmallWorkerWithTheWholeHistory) {
   EXPECT_EQ(open.epoch(), 1u);
   EXPECT_THAT(open.ids(), ElementsAre(1, 2, 3));
   EXPECT_EQ(open.tail(), 0);
-  EXPECT_EQ(open.turn().window().kind(), v1::Window::KIND_OWN_RULE);
+  EXPECT_EQ(open.turn().window().kind(), v1::Window::KIND_UNTIL_END);
   EXPECT_EQ(open.credit(), 3 + 64);
   EXPECT_EQ(told.term(), S::kTerm);
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 0);

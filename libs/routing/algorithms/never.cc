@@ -12,6 +12,10 @@ absl::StatusOr<std::unique_ptr<const Algorithm>> NeverAlgorithm::Create(
 
 SignalRequest NeverAlgorithm::Signals(Role /*role*/) const { return {}; }
 
+Opening NeverAlgorithm::Open() const {
+  return {.role = Role::kSmall, .window = Window::UntilEnd()};
+}
+
 Decision NeverAlgorithm::Route(const RouteStep& /*step*/, RequestState* /*state*/) const {
   return Decision::Stay();
 }

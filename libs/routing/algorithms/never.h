@@ -1,4 +1,5 @@
-// never: the small model writes everything; the large one is not involved.
+// never: the small model writes everything in one window until the end; the large one is not
+// involved.
 #pragma once
 
 #include <memory>
@@ -18,6 +19,7 @@ class NeverAlgorithm : public Algorithm {
 
   std::string_view name() const override { return kName; }
   SignalRequest Signals(Role role) const override;
+  Opening Open() const override;
   Decision Route(const RouteStep& step, RequestState* state) const override;
 };
 
