@@ -42,6 +42,7 @@ LinkEvent EventOf(const v1::TokenChunk& chunk) {
   event.entropies.resize(event.ids.size(), 0.0f);
   event.logprobs.resize(event.ids.size(), 0.0f);
   event.degraded = chunk.degraded();
+  event.large_alone = chunk.large_alone();
   if (chunk.has_finish()) event.finish = chunk.finish();
   return event;
 }

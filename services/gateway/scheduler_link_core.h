@@ -53,6 +53,7 @@ struct LinkEvent {
   std::vector<float> entropies;
   std::vector<float> logprobs;  // As long as ids; 0 where the author sent none.
   bool degraded = false;
+  bool large_alone = false;
   std::optional<v1::Finish> finish;
   absl::Status error;  // OK: none.
 };

@@ -1,6 +1,7 @@
 #include "services/scheduler/admission.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "libs/routing/algorithm.h"
@@ -12,6 +13,20 @@ namespace {
 Refusal Invalid(const v1::GenerationSpec& spec, const std::string& what) {
   return {RejectReason::kInvalid, absl::StatusCode::kInvalidArgument,
           absl::StrCat("request ", spec.request_id(), ": ", what)};
+}
+
+std::optional<Refusal> JudgeService(const v1::GenerationSpec& spec) {
+  if (!v1::ServiceMode_IsValid(spec.service_mode())) {
+    return Invalid(spec, absl::StrCat("service_mode ", spec.service_mode(), "; allowed: 0 to ",
+                                      v1::ServiceMode_MAX));
+  }
+  const std::pair<const char*, int32_t> bounds[] = {{"max_defer_ms", spec.max_defer_ms()},
+                                                    {"ttft_slo_ms", spec.ttft_slo_ms()},
+                                                    {"token_slo_ms", spec.token_slo_ms()}};
+  for (const auto& [name, value] : bounds) {
+    if (value < 0) return Invalid(spec, absl::StrCat(name, " is ", value, "; allowed: at least 0"));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -43,6 +58,7 @@ std::optional<Refusal> JudgeSubmit(const v1::Submit& submit, const Pair& pair) {
   if (const auto sampling = FromWire(spec.sampling(), spec.choice()); !sampling.ok()) {
     return Invalid(spec, std::string(sampling.status().message()));
   }
+  if (auto refusal = JudgeService(spec)) return refusal;
   const auto [low, high] = std::minmax_element(submit.ids().begin(), submit.ids().end());
   if (*low < 0 || (pair.usable_ids > 0 && *high >= pair.usable_ids)) {
     return Invalid(spec, absl::StrCat("token id ", *low < 0 ? *low : *high, " is outside 0..",

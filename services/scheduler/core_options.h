@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/time/time.h"
+#include "libs/batching_model/mode_controller.h"
 #include "libs/tokens/token_types.h"
 #include "services/scheduler/pair_model.h"
 
@@ -69,6 +71,11 @@ struct CoreOptions {
   absl::Duration keep_unclaimed = absl::Seconds(30);
 
   PairModelOptions model;
+  // How every pair is served; nothing: as its model says.
+  std::optional<ServiceMode> forced_mode;
+  // Tokens that the large model writes alone before that is decided anew. The end of a window costs
+  // a round trip to the scheduler, and a change of mode waits for it.
+  int32_t large_alone_window = 64;
 
   // Reopens of one request without a single accepted row in between before it is given up.
   int max_reopens = 16;

@@ -9,6 +9,8 @@ PairModel& CoreState::ModelOf(int pair) const {
   return *models_[static_cast<size_t>(pair)];
 }
 
+ServiceMode CoreState::ModeOf(int pair) const { return forced_mode.value_or(ModelOf(pair).mode()); }
+
 void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker) {
   NoteCommand(worker);
   if (request->counted_on() == worker->stream) return;

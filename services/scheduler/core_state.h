@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,9 +31,16 @@ using OpeningRule =
 
 struct CoreState {
   CoreState(CoreOptions core_options, uint64_t first_term, Output* peers)
-      : options(core_options), term(first_term), output(peers) {}
+      : options(core_options),
+        forced_mode(core_options.forced_mode),
+        term(first_term),
+        output(peers) {}
+
+  // How requests of this pair are served that leave it to the scheduler.
+  ServiceMode ModeOf(int pair) const;
 
   const CoreOptions options;
+  std::optional<ServiceMode> forced_mode;
   uint64_t term;
   Output* const output;
   absl::Time now = absl::UnixEpoch();

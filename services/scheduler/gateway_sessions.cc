@@ -106,7 +106,7 @@ void GatewaySessions::OnSubmit(StreamId stream, Session* session, const v1::Subm
   if (!refusal) {
     auto opening = opening_(submit.spec().routing());
     if (opening.ok()) {
-      pen = *std::move(opening);
+      pen = mode_->AtAdmission(submit, *std::move(opening));
     } else {
       refusal = Refusal{RejectReason::kInvalid, opening.status().code(),
                         std::string(opening.status().message())};
@@ -142,6 +142,7 @@ void GatewaySessions::Start(StreamId stream, Session* session, const v1::Submit&
   RequestMachine* const request = state_->requests.Add(std::make_unique<RequestMachine>(
       origin, spec, HistoryOf(submit), submit.state(), std::move(pen), window));
   session->requests.emplace(submit.handle(), origin.key);
+  if (request->pen().large_alone) ++state_->counters.large_alone_requests;
   v1::Finish finish;
   if (submit.resumed() && FinishedAlready(*request, &finish)) {
     conclusion_->Finish(request, std::move(finish));

@@ -13,6 +13,7 @@
 #include "services/scheduler/admission.h"
 #include "services/scheduler/conclusion.h"
 #include "services/scheduler/core_state.h"
+#include "services/scheduler/mode_rule.h"
 #include "services/scheduler/placement.h"
 #include "services/scheduler/row_flow.h"
 
@@ -22,11 +23,12 @@ class GatewaySessions {
  public:
   // All must outlive this object.
   GatewaySessions(CoreState* state, Conclusion* conclusion, Placement* placement, RowFlow* rows,
-                  OpeningRule opening)
+                  const ModeRule* mode, OpeningRule opening)
       : state_(state),
         conclusion_(conclusion),
         placement_(placement),
         rows_(rows),
+        mode_(mode),
         opening_(std::move(opening)) {}
 
   // REQUIRES: frame.has_hello() iff the stream has no session; SchedulerCore refuses all else.
@@ -61,6 +63,7 @@ class GatewaySessions {
   Conclusion* const conclusion_;
   Placement* const placement_;
   RowFlow* const rows_;
+  const ModeRule* const mode_;
   const OpeningRule opening_;
   absl::btree_map<StreamId, std::unique_ptr<Session>> sessions_;
 };

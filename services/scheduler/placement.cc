@@ -174,6 +174,12 @@ absl::Time Placement::WaitEnd(const RequestMachine& request) const {
 }
 
 void Placement::Wait(RequestMachine* request) {
+  if (request->pen().own) {
+    // The large side was the scheduler's wish: routed service can go on at once.
+    request->ReturnToOwnPen();
+    Forward(request);
+    return;
+  }
   const Role role = request->pen().role;
   const int pair = request->origin().pair;
   const bool large_gone = role == Role::kLarge && PoolEmpty(pair, role);

@@ -57,6 +57,11 @@ class Placement {
   bool AnyRoom(int pair, Role role) const;
   // Turns that wait for a place on a large worker.
   size_t large_waiting() const;
+  // Whether a request waits for a seat on a large worker.
+  bool LargeSeatWanted(int pair) const {
+    const auto pool = waiting_.find({pair, Role::kLarge});
+    return pool != waiting_.end() && !pool->second.empty();
+  }
   // New requests that wait for their first worker.
   int newcomers() const { return newcomers_; }
 

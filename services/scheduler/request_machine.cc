@@ -21,6 +21,13 @@ constexpr bool kLegal[kPhases][kPhases] = {
     /* ended */ {false, false, false, false, false},
 };
 
+// What a reopen must repeat is the rest of the turn, not the turn as it was given.
+void CountDown(int32_t written, v1::Turn* turn) {
+  turn->set_verify(0);
+  if (turn->window().kind() != v1::Window::KIND_TOKENS) return;
+  turn->mutable_window()->set_tokens(std::max(1, turn->window().tokens() - written));
+}
+
 Author AuthorOfByte(char byte) { return byte == 2 ? Author::kLarge : Author::kSmall; }
 
 }  // namespace
@@ -99,26 +106,43 @@ void RequestMachine::Accept(Role role, const v1::RowReport& row) {
   state_ = row.state();
   reopens_ = 0;
   SetParked(role, row);
-  // What a reopen must repeat is the rest of the turn, not the turn as it was given.
-  pen_.turn.set_verify(0);
-  if (pen_.turn.window().kind() == v1::Window::KIND_TOKENS) {
-    auto* window = pen_.turn.mutable_window();
-    window->set_tokens(std::max(1, window->tokens() - written));
-  }
+  CountDownPen(written);
 }
 
-void RequestMachine::GivePen(Role to, v1::Turn turn) {
-  pen_.role = to;
-  pen_.turn = std::move(turn);
+void RequestMachine::CountDownPen(int32_t written) {
+  CountDown(written, &pen_.turn);
+  // A small turn that did not begin stays as it is.
+  if (!pen_.own || pen_.own->role == Role::kSmall) return;
+  v1::Turn& own = pen_.own->turn;
+  const bool over =
+      own.window().kind() == v1::Window::KIND_TOKENS && own.window().tokens() <= written;
+  CountDown(written, &own);
+  if (!over) return;
+  // The end of a window gives the pen to the other side, as in a worker.
+  pen_.own->role = Role::kSmall;
+  own.mutable_window()->Clear();
+  own.mutable_window()->set_kind(v1::Window::KIND_OWN_RULE);
+}
+
+void RequestMachine::GivePen(Pen pen) {
+  pen_ = std::move(pen);
   parked_ = false;
+}
+
+void RequestMachine::ReturnToOwnPen() {
+  TR_CHECK(pen_.own.has_value()) << "request " << origin_.key;
+  Pen pen;
+  pen.role = pen_.own->role;
+  pen.turn = std::move(pen_.own->turn);
+  GivePen(std::move(pen));
 }
 
 void RequestMachine::FallBackToSmall() {
   for (Side& side : sides_) side.known = std::min(side.known, history_.committed());
   history_.ReplaceTail({});
-  v1::Turn turn;
-  turn.mutable_window()->set_kind(v1::Window::KIND_UNTIL_END);
-  GivePen(Role::kSmall, std::move(turn));
+  Pen pen;
+  pen.turn.mutable_window()->set_kind(v1::Window::KIND_UNTIL_END);
+  GivePen(std::move(pen));
   degraded_ = true;
 }
 

@@ -57,9 +57,18 @@ class RequestMachine {
     int numerics_class = 0;  // Of the last worker; 0: none yet. Kept when the worker is lost.
     ReopenCause lost_by = ReopenCause::kWorkerLost;  // Means something once epoch > 0, worker 0.
   };
+  // What an algorithm says about the pen.
+  struct OwnPen {
+    Role role = Role::kSmall;
+    v1::Turn turn;
+  };
   struct Pen {
     Role role = Role::kSmall;
     v1::Turn turn;
+    // The large model was given it, or more of it, to write alone (mode_rule.h).
+    bool large_alone = false;
+    // What the algorithm had said instead, less what was written since; absent when it stands.
+    std::optional<OwnPen> own = std::nullopt;
   };
 
   // REQUIRES: history has no tail.
@@ -90,7 +99,9 @@ class RequestMachine {
   void Accept(Role role, const v1::RowReport& row);
 
   // ---- the pen ----
-  void GivePen(Role to, v1::Turn turn);
+  void GivePen(Pen pen);
+  // The pen becomes what the algorithm had said. REQUIRES: pen().own.
+  void ReturnToOwnPen();
   // The large model is gone for good: the small one writes until the end, the tail is forgotten.
   void FallBackToSmall();
   bool HoldsDeparture() const;
@@ -127,6 +138,7 @@ class RequestMachine {
   Side& mutable_side(Role role) { return sides_[static_cast<int>(role)]; }
   void UpdateOtherSide(Role role, const v1::RowReport& row);
   void SetParked(Role role, const v1::RowReport& row);
+  void CountDownPen(int32_t written);
   bool WellFormed(const v1::RowReport& row) const;
 
   const Origin origin_;

@@ -54,7 +54,7 @@ TEST_F(RequestMachineTest, CountsDownATokenWindowForAReopen) {
   v1::Turn turn;
   turn.mutable_window()->set_kind(v1::Window::KIND_TOKENS);
   turn.mutable_window()->set_tokens(5);
-  machine_.GivePen(Role::kSmall, turn);
+  machine_.GivePen({.turn = turn});
   Accept(Role::kSmall, S::Row(1, 1, 3, {7, 8}));
   v1::Open open;
   machine_.FillOpen(Role::kSmall, 11, 1, &open);
@@ -66,7 +66,7 @@ TEST_F(RequestMachineTest, RepeatsTailAndVerificationAtAReopenUntilTheyAreAnswer
   Accept(Role::kSmall, S::Departing(S::Row(1, 1, 3, {7}), Role::kLarge, {60, 61}));
   v1::Turn turn;
   turn.set_verify(2);
-  machine_.GivePen(Role::kLarge, turn);
+  machine_.GivePen({.role = Role::kLarge, .turn = turn});
   for (uint32_t epoch = 1; epoch <= 2; ++epoch) {
     v1::Open open;
     machine_.FillOpen(Role::kLarge, 20, 1, &open);
@@ -94,7 +94,7 @@ TEST_F(RequestMachineTest, RemembersWhatTheOtherSideKnowsOfANewHistory) {
   Accept(Role::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61, 62}));
   EXPECT_EQ(machine_.side(Role::kSmall).known, 6);
   EXPECT_EQ(machine_.side(Role::kLarge).known, 3);
-  machine_.GivePen(Role::kLarge, {});
+  machine_.GivePen({.role = Role::kLarge});
   v1::Extend extend;
   machine_.FillExtend(Role::kLarge, &extend);
   EXPECT_EQ(extend.base(), 3);
@@ -147,7 +147,7 @@ TEST_F(RequestMachineTest, MarksAnswersAcrossNumericsClassesOnceTokensExist) {
 TEST_F(RequestMachineTest, ForgetsTheTailWhenTheSmallModelTakesOver) {
   Run(Role::kSmall);
   Accept(Role::kSmall, S::Departing(S::Row(1, 1, 3, {7}), Role::kLarge, {60, 61}));
-  machine_.GivePen(Role::kLarge, {});
+  machine_.GivePen({.role = Role::kLarge});
   machine_.FallBackToSmall();
   EXPECT_EQ(machine_.pen().role, Role::kSmall);
   EXPECT_EQ(machine_.pen().turn.window().kind(), v1::Window::KIND_UNTIL_END);
@@ -159,7 +159,7 @@ TEST_F(RequestMachineTest, ForgetsTheTailWhenTheSmallModelTakesOver) {
 }
 
 TEST_F(RequestMachineTest, LetsAWorkerFailBeforeItsReleaseButNotWrite) {
-  machine_.GivePen(Role::kLarge, {});
+  machine_.GivePen({.role = Role::kLarge});
   v1::Open open;
   machine_.FillOpen(Role::kLarge, 20, 1, &open);
   machine_.SetPhase(Phase::kReleasable, now_);

@@ -39,7 +39,10 @@ void RowFlow::Learn(const RequestMachine& request, Role role, const v1::RowRepor
   PairModel& model = state_->ModelOf(request.origin().pair);
   const auto own = static_cast<char>(AuthorOf(role));
   const auto written = std::count(row.authors().begin(), row.authors().end(), own);
-  model.ObserveRows(role, std::max<int64_t>(1, written + row.tail_size()), row.has_departure());
+  // The end of a large-alone window says nothing about the algorithm.
+  if (!request.pen().large_alone) {
+    model.ObserveRows(role, std::max<int64_t>(1, written + row.tail_size()), row.has_departure());
+  }
   if (const int32_t verified = request.pen().turn.verify(); verified > 0) {
     const int64_t kept = row.ids_size() - written;
     model.ObserveVerified(std::min<int64_t>(verified, kept + 1), std::min<int64_t>(verified, kept));
@@ -69,6 +72,7 @@ v1::TokenChunk* RowFlow::AddChunk(const RequestMachine& request, const v1::RowRe
   chunk->mutable_logprobs()->CopyFrom(row.logprobs());
   chunk->set_state(row.state());
   chunk->set_degraded(request.degraded());
+  chunk->set_large_alone(request.pen().large_alone);
   for (const char author : row.authors()) ++state_->counters.tokens[static_cast<int>(author)];
   return chunk;
 }
@@ -94,13 +98,11 @@ void RowFlow::Diverged(RequestMachine* request, Role role) {
 }
 
 void RowFlow::Depart(RequestMachine* request, const v1::Departure& departure) {
-  const Role to = departure.to() == v1::ROLE_SMALL ? Role::kSmall : Role::kLarge;
+  const Role from = request->pen().role;
   CountIdle(state_, request);
-  v1::Turn turn;
-  *turn.mutable_window() = departure.window();
-  turn.set_verify(departure.verify());
-  request->GivePen(to, std::move(turn));
-  ++state_->counters.departures[Index(to)];
+  request->GivePen(mode_->AtDeparture(*request, departure));
+  const Role to = request->pen().role;
+  if (to != from) ++state_->counters.departures[Index(to)];
   placement_->Forward(request);
 }
 

@@ -9,6 +9,7 @@
 #include "services/scheduler/conclusion.h"
 #include "services/scheduler/core_state.h"
 #include "services/scheduler/large_release.h"
+#include "services/scheduler/mode_rule.h"
 #include "services/scheduler/placement.h"
 
 namespace tokenrouter {
@@ -16,9 +17,13 @@ namespace tokenrouter {
 class RowFlow {
  public:
   // All must outlive this object.
-  RowFlow(CoreState* state, Conclusion* conclusion, Placement* placement,
+  RowFlow(CoreState* state, Conclusion* conclusion, Placement* placement, const ModeRule* mode,
           const ReleasePolicy* release)
-      : state_(state), conclusion_(conclusion), placement_(placement), release_(release) {}
+      : state_(state),
+        conclusion_(conclusion),
+        placement_(placement),
+        mode_(mode),
+        release_(release) {}
 
   void OnRow(AttachedWorker* worker, const v1::RowReport& row);
   void OnNeedIds(AttachedWorker* worker, const v1::NeedIds& need);
@@ -43,6 +48,7 @@ class RowFlow {
   CoreState* const state_;
   Conclusion* const conclusion_;
   Placement* const placement_;
+  const ModeRule* const mode_;
   const ReleasePolicy* const release_;
   std::vector<ReleaseSnapshot::Row> rows_;  // Reused.
 };

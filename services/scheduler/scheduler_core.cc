@@ -12,10 +12,11 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
     : state_(options, term, parts.output),
       conclusion_(&state_),
       placement_(&state_, &conclusion_),
-      rows_(&state_, &conclusion_, &placement_,
+      mode_(&state_, &placement_),
+      rows_(&state_, &conclusion_, &placement_, &mode_,
             parts.release == nullptr ? &greedy_ : parts.release),
       turns_(&state_),
-      gateways_(&state_, &conclusion_, &placement_, &rows_, std::move(parts.opening)),
+      gateways_(&state_, &conclusion_, &placement_, &rows_, &mode_, std::move(parts.opening)),
       workers_(&state_, &conclusion_, &placement_, &rows_, &turns_) {
   TR_CHECK(state_.output != nullptr);
   conclusion_.on_end = [this, observe = std::move(parts.on_end)](RequestMachine* request) {

@@ -21,6 +21,7 @@
 #include "services/scheduler/device_turns.h"
 #include "services/scheduler/gateway_sessions.h"
 #include "services/scheduler/large_release.h"
+#include "services/scheduler/mode_rule.h"
 #include "services/scheduler/placement.h"
 #include "services/scheduler/row_flow.h"
 #include "services/scheduler/worker_sessions.h"
@@ -61,6 +62,9 @@ class SchedulerCore {
                  absl::Time now);
   const PairModel& ModelOf(int pair) const { return state_.ModelOf(pair); }
 
+  // From now on every pair is served so; nothing: as its model says.
+  void ForceMode(std::optional<ServiceMode> mode) { state_.forced_mode = mode; }
+
   // Refuses new requests from now on; those in flight go on.
   void BeginDrain() { state_.draining = true; }
   // The worker gets no new requests. NOT_FOUND for an unknown one.
@@ -87,6 +91,7 @@ class SchedulerCore {
   CoreState state_;
   Conclusion conclusion_;
   Placement placement_;
+  ModeRule mode_;
   RowFlow rows_;
   DeviceTurns turns_;
   GatewaySessions gateways_;

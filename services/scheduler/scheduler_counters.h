@@ -72,10 +72,11 @@ struct SchedulerCounters {
   std::array<std::array<uint64_t, kReopenCauses>, kRoles> reopened{};
   std::array<std::array<uint64_t, kLeaseOutcomes>, kRoles> lease_turns{};
   std::array<uint64_t, kEvictionNeeds> evicted{};
-  uint64_t rebuilt_ids = 0;    // Sent again to large workers after an eviction.
-  uint64_t opened_ahead = 0;   // Large sides opened before their first turn.
-  uint64_t forwarded_ids = 0;  // Sent to large workers between turns.
-  uint64_t finished = 0;       // Requests that ended with a Finish.
+  uint64_t rebuilt_ids = 0;           // Sent again to large workers after an eviction.
+  uint64_t opened_ahead = 0;          // Large sides opened before their first turn.
+  uint64_t forwarded_ids = 0;         // Sent to large workers between turns.
+  uint64_t large_alone_requests = 0;  // Admitted so that the large model writes alone.
+  uint64_t finished = 0;              // Requests that ended with a Finish.
   uint64_t frames_in = 0;
   uint64_t frames_out = 0;
 };

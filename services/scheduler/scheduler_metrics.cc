@@ -68,6 +68,8 @@ void SchedulerMetrics::FollowRequests() {
     Follow("dropped_rows_total", "Messages that did not count", {{"reason", kDropReasonNames[i]}},
            [i](const SchedulerCounters& c) { return c.dropped[i]; });
   }
+  Follow("large_alone_requests_total", "Requests that began with the large model writing alone", {},
+         [](const SchedulerCounters& c) { return c.large_alone_requests; });
   Follow("finished_total", "Requests that ended with a finish reason", {},
          [](const SchedulerCounters& c) { return c.finished; });
   Follow("frames_in_total", "Frames received", {},

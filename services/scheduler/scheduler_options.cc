@@ -19,6 +19,12 @@ LargePoolGone PolicyOf(const std::string& name) {
   return LargePoolGone::kWait;
 }
 
+std::optional<ServiceMode> ForcedModeOf(const std::string& name) {
+  if (name == "routed") return ServiceMode::kRouted;
+  if (name == "large_alone") return ServiceMode::kLargeAlone;
+  return std::nullopt;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
@@ -26,6 +32,7 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   SchedulerOptions options;
   CoreOptions& core = options.core;
   std::string policy = "wait";
+  std::string mode = "auto";
   auto wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.large_wait));
   auto drain_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(options.drain));
   Settings settings("scheduler", "Brings requests, small and large workers together");
@@ -38,6 +45,8 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
                "new requests that may wait for a worker with room");
   settings.AddChoice("large_pool_gone", &policy, {"fail", "small_only", "wait"},
                      "what becomes of requests that need the large model when there is none");
+  settings.AddChoice("service_mode", &mode, {"auto", "routed", "large_alone"},
+                     "how requests are served that do not say it themselves; auto: as is faster");
   settings.Add("wait_ms", &wait_ms, 0, kMaxWaitMs,
                "how long a request waits for a pool without any worker");
   settings.Add("credit", &core.credit, kMinCredit, kMaxCredit,
@@ -49,6 +58,7 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   TR_ASSIGN_OR_RETURN(const bool run, settings.Parse(argc, argv));
   if (!run) return std::nullopt;
   core.large_pool_gone = PolicyOf(policy);
+  core.forced_mode = ForcedModeOf(mode);
   core.large_wait = core.small_wait = absl::Milliseconds(wait_ms);
   core.string_stop_credit = std::min(core.string_stop_credit, core.credit);
   options.drain = absl::Milliseconds(drain_ms);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "libs/routing/algorithm_registry.h"
 #include "libs/routing/wire_types.h"
 #include "libs/status/check.h"
@@ -32,7 +33,29 @@ class OneModel {
   SamplerScratch scratch_;
 };
 
+// Whether the algorithm lets the small model write this choice.
+bool SmallMayWrite(const Algorithm& algorithm, const v1::GenerationSpec& spec,
+                   const HashHistory& history, const Choice& choice, RequestState* state) {
+  return !algorithm
+              .Route({.role = Role::kSmall,
+                      .position = history.length(),
+                      .generated = history.length() - spec.prompt_length(),
+                      .proposal = choice.id,
+                      .signals = choice.signals,
+                      .tail = {},
+                      .seed = spec.sampling().seed(),
+                      .choice = spec.choice()},
+                     state)
+              .go;
+}
+
 }  // namespace
+
+StopRules RulesOf(const v1::GenerationSpec& spec, const HashModelOptions& model) {
+  StopRules rules = *FromWire(spec.stop());
+  rules.stop_ids.insert(rules.stop_ids.end(), model.eos_ids.begin(), model.eos_ids.end());
+  return rules;
+}
 
 ReferenceAnswer RunReference(const v1::GenerationSpec& spec, const std::vector<TokenId>& prompt,
                              const HashModelOptions& small, const HashModelOptions& large) {
@@ -42,8 +65,7 @@ ReferenceAnswer RunReference(const v1::GenerationSpec& spec, const std::vector<T
   // Whatever is drafted, verification by equality leaves what the large model would have said.
   const bool large_writes_all = name == "always" || name == "speculative";
   OneModel models[] = {OneModel(small, spec), OneModel(large, spec)};
-  StopRules rules = *FromWire(spec.stop());
-  rules.stop_ids.insert(rules.stop_ids.end(), small.eos_ids.begin(), small.eos_ids.end());
+  const StopRules rules = RulesOf(spec, small);
   HashHistory history;
   history.Append(prompt);
   ReferenceAnswer answer;
@@ -51,17 +73,9 @@ ReferenceAnswer RunReference(const v1::GenerationSpec& spec, const std::vector<T
   while (answer.reason == v1::FINISH_REASON_UNSPECIFIED) {
     Choice choice = models[large_writes_all].Next(history);
     if (!large_writes_all) {
-      const Decision decision = (*algorithm)
-                                    ->Route({.role = Role::kSmall,
-                                             .position = history.length(),
-                                             .generated = static_cast<int32_t>(answer.ids.size()),
-                                             .proposal = choice.id,
-                                             .signals = choice.signals,
-                                             .tail = {},
-                                             .seed = spec.sampling().seed(),
-                                             .choice = spec.choice()},
-                                            &state);
-      if (decision.go) choice = models[1].Next(history);
+      if (!SmallMayWrite(**algorithm, spec, history, choice, &state)) {
+        choice = models[1].Next(history);
+      }
     }
     answer.ids.push_back(choice.id);
     history.Append({&choice.id, 1});
@@ -69,6 +83,37 @@ ReferenceAnswer RunReference(const v1::GenerationSpec& spec, const std::vector<T
     answer.reason = ToWire(CheckStop(rules, choice.id, static_cast<int32_t>(answer.ids.size())));
   }
   return answer;
+}
+
+std::string Rescore(const v1::GenerationSpec& spec, const std::vector<TokenId>& prompt,
+                    const std::vector<TokenId>& ids, const std::string& authors,
+                    const HashModelOptions& small, const HashModelOptions& large) {
+  const auto algorithm =
+      CreateAlgorithm(spec.routing().algorithm(), ParametersFromWire(spec.routing()));
+  TR_CHECK(algorithm.ok() && ids.size() == authors.size());
+  OneModel models[] = {OneModel(small, spec), OneModel(large, spec)};
+  const StopRules rules = RulesOf(spec, small);
+  HashHistory history;
+  history.Append(prompt);
+  RequestState state;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const bool by_large = authors[i] == static_cast<char>(Author::kLarge);
+    // A draft keeps its author only where the large model says the same.
+    const bool judged_by_large = by_large || spec.routing().algorithm() == "speculative";
+    const Choice choice = models[judged_by_large].Next(history);
+    if (choice.id != ids[i]) {
+      return absl::StrCat("token ", i, " by ", by_large ? "large" : "small", " is ", ids[i],
+                          " instead of ", choice.id);
+    }
+    if (!judged_by_large && !SmallMayWrite(**algorithm, spec, history, choice, &state)) {
+      return absl::StrCat("token ", i, " was not the small model's to write");
+    }
+    history.Append({&ids[i], 1});
+    for (OneModel& model : models) model.Count(ids[i]);
+    const bool stops = CheckStop(rules, ids[i], static_cast<int32_t>(i + 1)) != FinishReason::kNone;
+    if (stops && i + 1 < ids.size()) return absl::StrCat("goes on after its end at token ", i);
+  }
+  return "";
 }
 
 }  // namespace tokenrouter::simulation

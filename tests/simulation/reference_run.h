@@ -2,9 +2,11 @@
 // alone. No batching, no caches, no failures.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "libs/inference/hash_model.h"
+#include "libs/tokens/stop_rules.h"
 #include "proto/tokens.pb.h"
 
 namespace tokenrouter::simulation {
@@ -14,8 +16,19 @@ struct ReferenceAnswer {
   v1::FinishReason reason = v1::FINISH_REASON_UNSPECIFIED;
 };
 
+// When a request ends. Both models of the simulation have the same end-of-sequence ids.
+StopRules RulesOf(const v1::GenerationSpec& spec, const HashModelOptions& model);
+
 // REQUIRES: the algorithm is never, always, random, entropy or speculative.
 ReferenceAnswer RunReference(const v1::GenerationSpec& spec, const std::vector<TokenId>& prompt,
                              const HashModelOptions& small, const HashModelOptions& large);
+
+// Scores an answer again, however the pen changed hands: each token must be what its author's model
+// says at that position, one of the small model must be one that the algorithm lets it write, and
+// no stop may lie before the end. Empty: all is well. REQUIRES: as RunReference; authors hold one
+// byte per id as on the wire.
+std::string Rescore(const v1::GenerationSpec& spec, const std::vector<TokenId>& prompt,
+                    const std::vector<TokenId>& ids, const std::string& authors,
+                    const HashModelOptions& small, const HashModelOptions& large);
 
 }  // namespace tokenrouter::simulation

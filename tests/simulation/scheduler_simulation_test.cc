@@ -18,6 +18,7 @@ bool RunSeed(uint64_t seed, WorldOutcome* total) {
   const WorldOutcome outcome = World(seed).Run();
   total->events += outcome.events;
   total->tokens += outcome.tokens;
+  total->large_alone += outcome.large_alone;
   total->faults += outcome.faults;
   std::string failure = outcome.failure;
   if (failure.empty() && seed % kReplayEvery == 0 &&
@@ -53,10 +54,11 @@ int Main(int argc, char** argv) {
   WorldOutcome total;
   uint64_t failed = 0;
   for (uint64_t seed = first; seed < first + seeds; ++seed) failed += !RunSeed(seed, &total);
-  std::printf("%llu seeds, %llu failed, %llu events, %llu tokens, %d faults\n",
+  std::printf("%llu seeds, %llu failed, %llu events, %llu tokens (%llu large-alone), %d faults\n",
               static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(failed),
               static_cast<unsigned long long>(total.events),
-              static_cast<unsigned long long>(total.tokens), total.faults);
+              static_cast<unsigned long long>(total.tokens),
+              static_cast<unsigned long long>(total.large_alone), total.faults);
   return failed == 0 ? 0 : 1;
 }
 

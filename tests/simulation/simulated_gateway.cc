@@ -113,6 +113,8 @@ void SimulatedGateway::OnEvent(const LinkEvent& event) {
   }
   TR_CHECK(event.base_position == committed) << id;
   record.ids.insert(record.ids.end(), event.ids.begin(), event.ids.end());
+  record.authors += event.authors;
+  if (event.large_alone) record.large_alone += static_cast<int32_t>(event.ids.size());
   record.degraded = record.degraded || event.degraded;
   const auto now_committed = static_cast<Position>(committed + event.ids.size());
   TR_CHECK(now_committed <=

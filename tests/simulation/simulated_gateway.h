@@ -34,6 +34,8 @@ struct ClientRecord {
   bool stopped = false;  // By its stop string.
   bool degraded = false;
   std::vector<TokenId> ids;  // Generated.
+  std::string authors;       // One byte per id, as on the wire.
+  int32_t large_alone = 0;   // Of the ids.
   Position acknowledged = 0;
   v1::Finish finish;
   absl::Status error;

@@ -27,6 +27,11 @@ class SimulatedScheduler : public Output {
   void Kill();
   // The process stands still for so long; what arrives waits.
   void Freeze(absl::Duration time);
+  // In force from now on, here and in what is started later.
+  void ForceMode(ServiceMode mode) {
+    options_.forced_mode = mode;
+    if (core_ != nullptr) core_->ForceMode(mode);
+  }
   bool running() const { return core_ != nullptr; }
   // REQUIRES: running().
   const SchedulerCore& core() const { return *core_; }
@@ -51,7 +56,7 @@ class SimulatedScheduler : public Output {
 
   EventQueue* const events_;
   RandomSource* const random_;
-  const CoreOptions options_;
+  CoreOptions options_;
   std::unique_ptr<SchedulerCore> core_;
   int generation_ = 0;
   int restarts_ = 0;

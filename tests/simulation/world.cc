@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "tests/simulation/reference_run.h"
 
 namespace tokenrouter::simulation {
 namespace {
@@ -13,6 +11,7 @@ constexpr int32_t kUsableIds = 500;
 constexpr TokenId kEos = 499;
 constexpr absl::Duration kFaultsWithin = absl::Milliseconds(600);
 constexpr absl::Duration kGiveUp = absl::Seconds(120);
+constexpr absl::Duration kLongestMode = absl::Milliseconds(40);
 constexpr int kSeedsWithoutFaults = 4;  // One in so many.
 
 CoreOptions DrawOptions(RandomSource* random) {
@@ -24,6 +23,7 @@ CoreOptions DrawOptions(RandomSource* random) {
   options.keep_unclaimed = absl::Seconds(1);
   options.max_reopens = 64;
   options.lease_max = absl::Milliseconds(random->Between(5, 50));
+  options.large_alone_window = static_cast<int32_t>(random->Between(1, 40));
   options.shared_threshold = static_cast<int>(random->Between(0, 3));
   return options;
 }
@@ -45,6 +45,8 @@ World::World(uint64_t seed) : random_(seed), options_(DrawOptions(&random_)) {
   scheduler_ = std::make_unique<SimulatedScheduler>(&events_, &random_, options_);
   scheduler_->Start(absl::ZeroDuration());
   shared_device_ = random_.Chance(0.4);
+  mode_flips_ = random_.Chance(0.4);
+  if (mode_flips_) FlipMode();
   if (random_.Between(1, kSeedsWithoutFaults) > 1) {
     faults_planned_ = static_cast<int>(random_.Between(1, 6));
   }
@@ -132,6 +134,10 @@ ClientPlan World::DrawRequest(int number) {
     const auto window = random_.Between(1, 6);
     (*routing.mutable_parameters())["window"] = static_cast<double>(window);
     plan.credit_slack = static_cast<Position>(window + 1);
+  }
+  if (random_.Chance(0.2)) {
+    spec.set_service_mode(random_.Chance(0.5) ? v1::SERVICE_MODE_ROUTED
+                                              : v1::SERVICE_MODE_LARGE_ALONE);
   }
   spec.set_string_stops(random_.Chance(0.3));
   plan.credit_window = spec.string_stops() ? options_.string_stop_credit : options_.credit;
@@ -221,6 +227,11 @@ void World::KillScheduler() {
   });
 }
 
+void World::FlipMode() {
+  scheduler_->ForceMode(random_.Chance(0.5) ? ServiceMode::kRouted : ServiceMode::kLargeAlone);
+  events_.After(random_.Between(absl::Microseconds(100), kLongestMode), [this] { FlipMode(); });
+}
+
 WorldOutcome World::Run() {
   const absl::Time give_up = events_.now() + kGiveUp;
   const absl::Time faults_over = events_.now() + kFaultsWithin;
@@ -234,6 +245,7 @@ WorldOutcome World::Run() {
   for (const auto& gateway : gateways_) {
     for (const auto& [handle, record] : gateway->records()) {
       outcome.tokens += record.ids.size();
+      outcome.large_alone += static_cast<uint64_t>(record.large_alone);
       for (const TokenId id : record.ids) {
         outcome.fingerprint = outcome.fingerprint * 1099511628211u + static_cast<uint64_t>(id);
       }
@@ -253,75 +265,6 @@ bool World::Quiet() const {
     if (!gateway->AllEnded()) return false;
   }
   return CheckMemory().empty();
-}
-
-std::string World::CheckAnswers() const {
-  for (const auto& gateway : gateways_) {
-    for (const auto& [handle, record] : gateway->records()) {
-      const std::string failure = CheckAnswer(record);
-      if (!failure.empty()) return failure;
-    }
-  }
-  return "";
-}
-
-std::string World::CheckAnswer(const ClientRecord& record) const {
-  const v1::GenerationSpec& spec = record.plan.spec;
-  const std::string name = absl::StrCat(spec.request_id(), " (", spec.routing().algorithm(), ") ");
-  if (!record.ended) {
-    return absl::StrCat(name, "did not end; it has ", record.ids.size(), " tokens");
-  }
-  if (!record.error.ok()) {
-    const bool declared = record.error.code() == absl::StatusCode::kUnavailable ||
-                          record.error.code() == absl::StatusCode::kResourceExhausted;
-    if (strict_ || !declared) return absl::StrCat(name, "failed: ", record.error.ToString());
-  }
-  const bool small_only = options_.large_pool_gone == LargePoolGone::kSmallOnly;
-  if (record.degraded && !classes_differ_ && !small_only) {
-    return absl::StrCat(name, "is marked degraded");
-  }
-  // After the small model took over nobody knows what it should have been.
-  if (record.degraded && small_only) return "";
-  return CheckIds(record);
-}
-
-std::string World::CheckIds(const ClientRecord& record) const {
-  const v1::GenerationSpec& spec = record.plan.spec;
-  const std::string name = absl::StrCat(spec.request_id(), " (", spec.routing().algorithm(), ") ");
-  const ReferenceAnswer expected = RunReference(spec, record.plan.prompt, models_[0], models_[1]);
-  if (record.cancelled || record.stopped || !record.error.ok()) {
-    const bool prefix = record.ids.size() <= expected.ids.size() &&
-                        std::equal(record.ids.begin(), record.ids.end(), expected.ids.begin());
-    return prefix ? "" : absl::StrCat(name, "is no prefix of the undisturbed answer");
-  }
-  if (record.ids != expected.ids) {
-    return absl::StrCat(name, "got ", absl::StrJoin(record.ids, ","), " instead of ",
-                        absl::StrJoin(expected.ids, ","));
-  }
-  const auto end = static_cast<Position>(spec.prompt_length() + record.ids.size());
-  if (record.finish.reason() != expected.reason || record.finish.position() != end) {
-    return absl::StrCat(name, "ended with ", record.finish.ShortDebugString());
-  }
-  return "";
-}
-
-std::string World::CheckMemory() const {
-  for (const auto& worker : workers_) {
-    if (worker->blocks_in_use() != 0 || worker->sequences() != 0) {
-      return absl::StrCat("memory is still in use: ", worker->Describe());
-    }
-  }
-  if (scheduler_->running() && scheduler_->core().requests().size() != 0) {
-    return absl::StrCat("the scheduler still has ", scheduler_->core().requests().size(),
-                        " requests");
-  }
-  return "";
-}
-
-std::string World::CheckDevice() const {
-  if (!shared_device_ || faults_planned_ > 0 || scheduler_->expired_leases() > 0) return "";
-  if (device_.worst <= 1) return "";
-  return absl::StrCat(device_.worst, " workers computed on one device at once");
 }
 
 std::string World::Describe() const {

@@ -15,6 +15,7 @@ struct WorldOutcome {
   std::string failure;  // Empty: every invariant held.
   uint64_t events = 0;
   uint64_t tokens = 0;       // Given to clients.
+  uint64_t large_alone = 0;  // Of these.
   uint64_t fingerprint = 0;  // Of everything that clients got and when; equal for equal seeds.
   int faults = 0;
 };
@@ -35,10 +36,13 @@ class World {
   void DrawPolicy();
   void KillWorker();
   void KillScheduler();
+  void FlipMode();
 
   std::string CheckAnswers() const;
   std::string CheckAnswer(const ClientRecord& record) const;
   std::string CheckIds(const ClientRecord& record) const;
+  std::string CheckMarks(const ClientRecord& record) const;
+  std::string CheckFlipped(const ClientRecord& record) const;
   std::string CheckMemory() const;
   std::string CheckDevice() const;
   bool Quiet() const;
@@ -52,6 +56,7 @@ class World {
   int faults_planned_ = 0;
   bool strict_ = true;           // Waits outlast every fault: each request must be answered.
   bool classes_differ_ = false;  // Answers may be marked degraded; tokens are the same.
+  bool mode_flips_ = false;      // The service mode changes at random times.
   DeviceUse device_;
   bool shared_device_ = false;
   std::unique_ptr<SimulatedScheduler> scheduler_;
