@@ -60,6 +60,7 @@ class FakeSchedulerPort final : public SchedulerPort {
     event.ids = std::move(ids);
     Complete(author, &event);
     event.degraded = degraded;
+    event.large_alone = large_alone;
     request.sink->OnEvent(std::move(event));
   }
   void SendFinish(v1::FinishReason reason, std::vector<int32_t> ids = {}) {
@@ -80,6 +81,7 @@ class FakeSchedulerPort final : public SchedulerPort {
 
   PortHealth health;
   bool refuses = false;
+  bool large_alone = false;  // Marks what is sent.
   std::vector<Submitted> submitted;
 
  private:

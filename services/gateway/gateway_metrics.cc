@@ -12,6 +12,12 @@ prometheus::Counter& AddDropped(prometheus::Registry* registry, const char* reas
                     "Chunks of the scheduler that were not taken", {{"reason", reason}});
 }
 
+prometheus::Counter& AddServed(prometheus::Registry* registry, const char* mode) {
+  return AddCounter(registry, Name("served_tokens_total"),
+                    "Tokens given to clients, by how their request was served then",
+                    {{"mode", mode}});
+}
+
 }  // namespace
 
 GatewayMetrics::GatewayMetrics(prometheus::Registry* registry)
@@ -29,6 +35,8 @@ GatewayMetrics::GatewayMetrics(prometheus::Registry* registry)
                               {{"author", "small"}})),
       large_tokens(AddCounter(registry, Name("generation_tokens_total"), "Tokens given to clients",
                               {{"author", "large"}})),
+      routed_tokens(AddServed(registry, "routed")),
+      large_alone_tokens(AddServed(registry, "large_alone")),
       cancelled(AddCounter(registry, Name("cancelled_total"),
                            "Generations given up because the client left or the drain ended")),
       degraded_requests(AddCounter(registry, Name("degraded_requests_total"),

@@ -1,5 +1,6 @@
 // Every metric of the gateway, tokenrouter_gateway_*. Labels are bounded: endpoint, code, author,
-// reason. Ownership: the registry must outlive it. Threads: thread-safe. Units: seconds and tokens.
+// mode, reason. Ownership: the registry must outlive it. Threads: thread-safe. Units: seconds and
+// tokens.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -26,6 +27,9 @@ class GatewayMetrics {
   prometheus::Counter& prompt_tokens;
   prometheus::Counter& small_tokens;
   prometheus::Counter& large_tokens;
+  // By service mode: large-alone ones are those that the large model wrote while it wrote all.
+  prometheus::Counter& routed_tokens;
+  prometheus::Counter& large_alone_tokens;
   prometheus::Counter& cancelled;
   prometheus::Counter& degraded_requests;
   prometheus::Gauge& link_up;

@@ -109,6 +109,7 @@ void GenerateReactor::AddEnd() {
   const UsageCounts& usage = generation_->usage();
   reply_.set_finish_reason(ToWire(generation_->reason()));
   reply_.set_degraded(usage.degraded);
+  reply_.set_large_alone(usage.large_alone_tokens > 0);
   v1::Usage* wire = reply_.mutable_usage();
   wire->set_prompt_tokens(usage.prompt_tokens);
   wire->set_completion_tokens(usage.completion_tokens());

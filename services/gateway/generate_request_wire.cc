@@ -53,6 +53,26 @@ absl::Status SetLimits(const v1::GenerateRequest& request, GenerationRequest* re
   return absl::OkStatus();
 }
 
+absl::Status SetService(const v1::GenerateRequest& request, GenerationRequest* result) {
+  if (!v1::ServiceMode_IsValid(request.service_mode())) {
+    return InvalidField("service_mode",
+                        absl::StrCat("service_mode is ", request.service_mode(),
+                                     "; allowed: 0 (the scheduler chooses), 1 (routed), 2 (large "
+                                     "alone)"));
+  }
+  result->service_mode = request.service_mode();
+  result->bounds = {request.max_defer_ms(), request.ttft_slo_ms(), request.token_slo_ms()};
+  const std::pair<const char*, int32_t> bounds[] = {{"max_defer_ms", request.max_defer_ms()},
+                                                    {"ttft_slo_ms", request.ttft_slo_ms()},
+                                                    {"token_slo_ms", request.token_slo_ms()}};
+  for (const auto& [name, value] : bounds) {
+    if (value >= 0 && value <= kMaxServiceBoundMs) continue;
+    return InvalidField(
+        name, absl::StrCat(name, " is ", value, "; allowed: [0, ", kMaxServiceBoundMs, "]"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<GenerationRequest> FromWire(const v1::GenerateRequest& request) {
@@ -67,6 +87,7 @@ absl::StatusOr<GenerationRequest> FromWire(const v1::GenerateRequest& request) {
     result.routing =
         RoutingChoice{request.routing().algorithm(), ParametersFromWire(request.routing())};
   }
+  TR_RETURN_IF_ERROR(SetService(request, &result));
   result.return_routing = request.return_routing();
   return result;
 }

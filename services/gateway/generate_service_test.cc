@@ -115,6 +115,13 @@ TEST_F(GenerateServiceTest, RefusesBadRequestsByField) {
   request = Request(5);
   request.mutable_routing()->set_algorithm("oracle");
   EXPECT_THAT(Generate(request).error_message(), HasSubstr("oracle"));
+  request = Request(5);
+  request.set_service_mode(static_cast<v1::ServiceMode>(7));
+  EXPECT_THAT(Generate(request).error_message(), HasSubstr("service_mode is 7; allowed: 0 (the"));
+  request = Request(5);
+  request.set_token_slo_ms(-1);
+  EXPECT_THAT(Generate(request).error_message(),
+              HasSubstr("token_slo_ms is -1; allowed: [0, 600000]"));
 }
 
 TEST_F(GenerateServiceTest, RefusesAMessageLargerThanABody) {

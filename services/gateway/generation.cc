@@ -104,6 +104,10 @@ void Generation::TakeEvent(const LinkEvent& event, Progress* progress) {
   const UsageCounts& after = text_.usage();
   environment_.metrics->small_tokens.Increment(after.small_tokens - before.small_tokens);
   environment_.metrics->large_tokens.Increment(after.large_tokens - before.large_tokens);
+  const int32_t alone = after.large_alone_tokens - before.large_alone_tokens;
+  environment_.metrics->large_alone_tokens.Increment(alone);
+  environment_.metrics->routed_tokens.Increment(after.completion_tokens() -
+                                                before.completion_tokens() - alone);
   if (after.degraded && !before.degraded) environment_.metrics->degraded_requests.Increment();
   ObserveTokens(after.completion_tokens() - before.completion_tokens());
   for (TextPiece& piece : pieces) progress->pieces.push_back(std::move(piece));
@@ -161,6 +165,7 @@ void Generation::LogEnd(const char* outcome) const {
            {"small_tokens", usage.small_tokens},
            {"large_tokens", usage.large_tokens},
            {"degraded", usage.degraded},
+           {"service_mode", usage.service_mode()},
            {"first_token_ms", absl::ToDoubleMilliseconds(first_token_)},
            {"total_ms", absl::ToDoubleMilliseconds(environment_.clock->Now() - started_)}});
 }

@@ -11,6 +11,7 @@
 
 #include "libs/tokens/sampling_parameters.h"
 #include "libs/tokens/token_types.h"
+#include "proto/tokens.pb.h"
 #include "services/gateway/text_model.h"
 
 namespace tokenrouter {
@@ -19,6 +20,14 @@ struct RoutingChoice {
   std::string algorithm;
   std::map<std::string, double> parameters;
 };
+
+// Bounds of the waits for fuller batches, in milliseconds; 0: none. 0..kMaxServiceBoundMs.
+struct ServiceBounds {
+  int32_t max_defer_ms = 0;  // Of one wait.
+  int32_t ttft_slo_ms = 0;   // From submission to the first token.
+  int32_t token_slo_ms = 0;  // Between two tokens.
+};
+inline constexpr int32_t kMaxServiceBoundMs = 600'000;
 
 struct GenerationRequest {
   std::string request_id;  // Never empty after the front end has seen it.
@@ -37,6 +46,9 @@ struct GenerationRequest {
   std::vector<std::string> stop;  // None is empty.
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
+  // Unspecified: the scheduler chooses.
+  v1::ServiceMode service_mode = v1::SERVICE_MODE_UNSPECIFIED;
+  ServiceBounds bounds;
   bool logprobs = false;        // Of the chosen tokens.
   bool return_routing = false;  // Author and entropy of every token.
 };

@@ -8,6 +8,8 @@
 namespace tokenrouter {
 namespace {
 
+constexpr const char* kServiceModeHeader = "X-TokenRouter-Service-Mode";
+
 void AddEvent(const std::string& json, std::string* events) {
   absl::StrAppend(events, "data: ", json, "\n\n");
 }
@@ -60,6 +62,7 @@ HttpStep OpenAiCall::NextOfReply() {
   HttpStep reply =
       JsonReply(WholeReply(header_, text_, tokens_, generation_->reason(), generation_->usage()));
   if (generation_->usage().degraded) reply.headers.emplace_back("X-TokenRouter-Degraded", "true");
+  reply.headers.emplace_back(kServiceModeHeader, generation_->usage().service_mode());
   return reply;
 }
 
@@ -95,6 +98,8 @@ HttpStep OpenAiCall::Head() {
                   {"Cache-Control", "no-cache"},
                   {"X-Accel-Buffering", "no"}};
   if (generation_->usage().degraded) step.headers.emplace_back("X-TokenRouter-Degraded", "true");
+  // Only this wish is kept whatever happens, so only it is known before the end.
+  if (header_.asked_routed) step.headers.emplace_back(kServiceModeHeader, "routed");
   return step;
 }
 

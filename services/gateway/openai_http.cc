@@ -184,6 +184,7 @@ absl::StatusOr<std::unique_ptr<HttpCall>> OpenAiHttp::Complete(OpenAiEndpoint en
   header.logprobs = parsed.generation.logprobs;
   header.return_routing = parsed.generation.return_routing;
   header.include_usage = parsed.include_usage;
+  header.asked_routed = parsed.generation.service_mode == v1::SERVICE_MODE_ROUTED;
   TR_ASSIGN_OR_RETURN(auto generation, Generation::Start(std::move(tokens), environment_, wake));
   return std::make_unique<OpenAiCall>(std::move(header), parsed.stream, std::move(generation));
 }

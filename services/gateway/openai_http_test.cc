@@ -175,6 +175,31 @@ TEST_F(OpenAiHttpTest, DegradedIsMarked) {
   EXPECT_EQ(json::parse(reply.bytes).at("usage").at("routing").at("degraded"), true);
 }
 
+TEST_F(OpenAiHttpTest, SaysHowTheRequestWasServed) {
+  const auto call = Chat(R"(,"routing":{"ttft_slo_ms":70})");
+  EXPECT_EQ(port_.submitted[0].spec.ttft_slo_ms(), 70);
+  port_.large_alone = true;
+  port_.SendText("ab", Author::kLarge);
+  port_.large_alone = false;
+  port_.SendText("c");
+  port_.SendFinish(v1::FINISH_REASON_LENGTH);
+  const HttpStep reply = call->Next();
+  EXPECT_EQ(Header(reply, "X-TokenRouter-Service-Mode"), "mixed");
+  EXPECT_EQ(json::parse(reply.bytes).at("usage").at("routing").at("service_mode"), "mixed");
+  EXPECT_THAT(ExposeText(registry_),
+              HasSubstr("tokenrouter_gateway_served_tokens_total{mode=\"large_alone\"} 2"));
+}
+
+TEST_F(OpenAiHttpTest, AStreamSaysHowItIsServedOnlyWhereThatIsSure) {
+  const auto asked = Chat(R"(,"stream":true,"routing":{"service_mode":"routed"})");
+  EXPECT_EQ(port_.submitted[0].spec.service_mode(), v1::SERVICE_MODE_ROUTED);
+  port_.SendText("a");
+  EXPECT_EQ(Header(Take(asked.get()), "X-TokenRouter-Service-Mode"), "routed");
+  const auto open = Chat(R"(,"stream":true)");
+  port_.SendText("a");
+  EXPECT_EQ(Header(Take(open.get()), "X-TokenRouter-Service-Mode"), "");
+}
+
 TEST_F(OpenAiHttpTest, RefusesBeyondItsLimitAndWhileDraining) {
   const auto first = Chat();
   const auto second = Chat();

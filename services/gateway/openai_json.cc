@@ -1,6 +1,8 @@
 #include "services/gateway/openai_json.h"
 
+#include <algorithm>
 #include <boost/json.hpp>
+#include <iterator>
 #include <limits>
 
 #include "absl/strings/numbers.h"
@@ -131,18 +133,56 @@ absl::Status ParseLengths(const JsonFields& body, OpenAiEndpoint endpoint,
   return absl::OkStatus();
 }
 
+// What `routing` says beside the algorithm and its parameters.
+constexpr const char* kServiceFields[] = {"service_mode", "max_defer_ms", "ttft_slo_ms",
+                                          "token_slo_ms"};
+
+bool IsServiceField(std::string_view name) {
+  return std::find(std::begin(kServiceFields), std::end(kServiceFields), name) !=
+         std::end(kServiceFields);
+}
+
+absl::Status SetBound(const JsonFields& routing, std::string_view name, int32_t* bound) {
+  TR_ASSIGN_OR_RETURN(const auto value, routing.Integer(name, 0, kMaxServiceBoundMs));
+  if (value) *bound = static_cast<int32_t>(*value);
+  return absl::OkStatus();
+}
+
+absl::Status ParseService(const JsonFields& routing, GenerationRequest* request) {
+  TR_ASSIGN_OR_RETURN(const auto mode, routing.String("service_mode"));
+  if (mode == "routed") {
+    request->service_mode = v1::SERVICE_MODE_ROUTED;
+  } else if (mode == "large_alone") {
+    request->service_mode = v1::SERVICE_MODE_LARGE_ALONE;
+  } else if (mode && mode != "auto") {
+    return InvalidField("routing.service_mode",
+                        absl::StrCat("routing.service_mode is ", ShownJson(json::value(*mode)),
+                                     "; allowed: \"auto\", \"routed\", \"large_alone\""));
+  }
+  TR_RETURN_IF_ERROR(SetBound(routing, "max_defer_ms", &request->bounds.max_defer_ms));
+  TR_RETURN_IF_ERROR(SetBound(routing, "ttft_slo_ms", &request->bounds.ttft_slo_ms));
+  return SetBound(routing, "token_slo_ms", &request->bounds.token_slo_ms);
+}
+
 absl::Status ParseRouting(const JsonFields& body, GenerationRequest* request) {
   TR_ASSIGN_OR_RETURN(const auto return_routing, body.Bool("return_routing"));
   request->return_routing = return_routing.value_or(false);
   TR_ASSIGN_OR_RETURN(const json::object* routing, body.Object("routing"));
   if (routing == nullptr) return absl::OkStatus();
   const JsonFields fields(*routing, "routing.");
+  TR_RETURN_IF_ERROR(ParseService(fields, request));
   TR_ASSIGN_OR_RETURN(const auto algorithm, fields.String("algorithm"));
+  const bool only_service =
+      !routing->empty() && std::all_of(routing->begin(), routing->end(), [](const auto& entry) {
+        return IsServiceField(entry.key());
+      });
+  // How to be served may be said of the pair's default algorithm too.
+  if (!algorithm && only_service) return absl::OkStatus();
   if (!algorithm) return InvalidField("routing.algorithm", "routing.algorithm is missing");
   RoutingChoice choice{*algorithm, {}};
   for (const auto& entry : *routing) {
     const std::string name(entry.key());
-    if (name == "algorithm") continue;
+    if (name == "algorithm" || IsServiceField(name)) continue;
     TR_ASSIGN_OR_RETURN(const auto value, fields.Number(name));
     if (value) choice.parameters[name] = *value;
   }

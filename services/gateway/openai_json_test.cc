@@ -52,6 +52,27 @@ TEST(OpenAiJsonTest, ReadsAFullChatRequest) {
   EXPECT_EQ(generation.template_kwargs_json, R"({"x":1})");
 }
 
+TEST(OpenAiJsonTest, ReadsHowARequestIsServed) {
+  TR_ASSERT_OK_AND_ASSIGN(const OpenAiRequest request,
+                          ParseChat(R"("routing":{"algorithm":"random","p":0.1,
+      "service_mode":"large_alone","max_defer_ms":5,"ttft_slo_ms":600000,"token_slo_ms":0})"));
+  EXPECT_EQ(request.generation.service_mode, v1::SERVICE_MODE_LARGE_ALONE);
+  EXPECT_EQ(request.generation.bounds.max_defer_ms, 5);
+  EXPECT_EQ(request.generation.bounds.ttft_slo_ms, 600000);
+  EXPECT_EQ(request.generation.bounds.token_slo_ms, 0);
+  EXPECT_EQ(request.generation.routing->parameters.size(), 1u) << "these are no parameters";
+}
+
+TEST(OpenAiJsonTest, HowARequestIsServedNeedsNoAlgorithm) {
+  TR_ASSERT_OK_AND_ASSIGN(const OpenAiRequest routed,
+                          ParseChat(R"("routing":{"service_mode":"routed"})"));
+  EXPECT_EQ(routed.generation.service_mode, v1::SERVICE_MODE_ROUTED);
+  EXPECT_FALSE(routed.generation.routing.has_value()) << "the pair's default";
+  TR_ASSERT_OK_AND_ASSIGN(const OpenAiRequest automatic,
+                          ParseChat(R"("routing":{"service_mode":"auto","ttft_slo_ms":100})"));
+  EXPECT_EQ(automatic.generation.service_mode, v1::SERVICE_MODE_UNSPECIFIED);
+}
+
 TEST(OpenAiJsonTest, NullFieldsAreAbsent) {
   TR_ASSERT_OK_AND_ASSIGN(const OpenAiRequest request,
                           ParseChat(R"("max_tokens":null,"stop":null,"seed":null,"tools":null)"));
@@ -135,6 +156,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{R"("logit_bias":[1])", "logit_bias", "must be an object"},
         BadCase{R"("routing":"random")", "routing", "must be an object"},
         BadCase{R"("routing":{"p":0.1})", "routing.algorithm", "missing"},
+        BadCase{R"("routing":{"service_mode":"routed","p":0.1})", "routing.algorithm", "missing"},
+        BadCase{R"("routing":{"service_mode":"small"})", "routing.service_mode",
+                R"(is "small"; allowed: "auto", "routed", "large_alone")"},
+        BadCase{R"("routing":{"service_mode":1})", "routing.service_mode", "must be a string"},
+        BadCase{R"("routing":{"max_defer_ms":-1})", "routing.max_defer_ms", "[0, 600000]"},
+        BadCase{R"("routing":{"ttft_slo_ms":600001})", "routing.ttft_slo_ms", "is 600001"},
+        BadCase{R"("routing":{"token_slo_ms":1.5})", "routing.token_slo_ms", "integer"},
         BadCase{R"("routing":{"algorithm":"random","p":"x"})", "routing.p", "must be a number"}));
 
 TEST(OpenAiJsonTest, RefusesBadConversations) {

@@ -81,6 +81,7 @@ json::object Choice(const ReplyHeader& header, std::span<const TokenInfo> tokens
 
 json::object Usage(const UsageCounts& usage) {
   json::object routing{{"small_tokens", usage.small_tokens}, {"large_tokens", usage.large_tokens}};
+  routing["service_mode"] = usage.service_mode();
   if (usage.degraded) routing["degraded"] = true;
   json::object body;
   body["prompt_tokens"] = usage.prompt_tokens;
@@ -103,6 +104,11 @@ json::value TextOrNull(const std::string& text) {
 }
 
 }  // namespace
+
+const char* UsageCounts::service_mode() const {
+  if (large_alone_tokens == 0) return "routed";
+  return large_alone_tokens == completion_tokens() ? "large_alone" : "mixed";
+}
 
 std::string ErrorJson(const ApiError& error) {
   json::object body;

@@ -31,7 +31,10 @@ struct UsageCounts {
   int32_t prompt_tokens = 0;
   int32_t small_tokens = 0;
   int32_t large_tokens = 0;
+  int32_t large_alone_tokens = 0;  // Of large_tokens: written while the large model wrote all.
   bool degraded = false;
+  // "routed", "large_alone" or "mixed"; "routed" before the first token.
+  const char* service_mode() const;
   int32_t completion_tokens() const { return small_tokens + large_tokens; }
 };
 
@@ -44,6 +47,7 @@ struct ReplyHeader {
   int64_t created = 0;
   bool logprobs = false;
   bool return_routing = false;
+  bool asked_routed = false;   // The client asked for routed service.
   bool include_usage = false;  // Events carry usage: null, as OpenAI's do then.
 };
 

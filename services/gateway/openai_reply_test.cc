@@ -46,12 +46,24 @@ TEST(OpenAiReplyTest, FinishEventHasAnEmptyDelta) {
 }
 
 TEST(OpenAiReplyTest, UsageCountsAuthors) {
-  const json::value event =
-      json::parse(UsageEvent(Header(OpenAiEndpoint::kChat), {10, 3, 2, /*degraded=*/true}));
+  const json::value event = json::parse(
+      UsageEvent(Header(OpenAiEndpoint::kChat),
+                 {.prompt_tokens = 10, .small_tokens = 3, .large_tokens = 2, .degraded = true}));
   EXPECT_TRUE(event.at("choices").as_array().empty());
   EXPECT_EQ(event.at("usage").at("total_tokens"), 15);
   EXPECT_EQ(event.at("usage").at("routing").at("large_tokens"), 2);
   EXPECT_EQ(event.at("usage").at("routing").at("degraded"), true);
+}
+
+TEST(OpenAiReplyTest, UsageSaysHowTheRequestWasServed) {
+  const auto mode = [](UsageCounts usage) {
+    const json::value event = json::parse(UsageEvent(Header(OpenAiEndpoint::kChat), usage));
+    return std::string(event.at("usage").at("routing").at("service_mode").as_string());
+  };
+  EXPECT_EQ(mode({}), "routed");
+  EXPECT_EQ(mode({.small_tokens = 3, .large_tokens = 2}), "routed");
+  EXPECT_EQ(mode({.large_tokens = 2, .large_alone_tokens = 2}), "large_alone");
+  EXPECT_EQ(mode({.large_tokens = 3, .large_alone_tokens = 2}), "mixed");
 }
 
 TEST(OpenAiReplyTest, WholeChatReplyShowsRoutingAndLogprobs) {

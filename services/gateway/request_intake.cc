@@ -217,6 +217,10 @@ absl::StatusOr<TokenRequest> RequestIntake::Prepare(const GenerationRequest& req
   *spec.mutable_stop() = ToWire(
       StopRules{request.stop_token_ids, request.ignore_eos, request.min_new_tokens, max_new});
   spec.set_string_stops(!request.stop.empty());
+  spec.set_service_mode(request.service_mode);
+  spec.set_max_defer_ms(request.bounds.max_defer_ms);
+  spec.set_ttft_slo_ms(request.bounds.ttft_slo_ms);
+  spec.set_token_slo_ms(request.bounds.token_slo_ms);
   return result;
 }
 

@@ -49,6 +49,16 @@ class TextStreamTest : public ::testing::Test {
   FakeTextModel model_{{"stop", " word"}};
 };
 
+TEST_F(TextStreamTest, ADraftIsNotCountedAsWrittenAlone) {
+  TextStream stream = Make();
+  LinkEvent event = Tokens(5, Bytes("abc"), Author::kLarge);
+  event.authors[0] = static_cast<char>(Author::kSmall);
+  event.large_alone = true;
+  stream.Push(event);
+  EXPECT_EQ(stream.usage().large_alone_tokens, 2);
+  EXPECT_STREQ(stream.usage().service_mode(), "mixed");
+}
+
 TEST_F(TextStreamTest, CountsTokensByAuthor) {
   TextStream stream = Make();
   EXPECT_EQ(Join(stream.Push(Tokens(5, Bytes("ab")))), "ab");
