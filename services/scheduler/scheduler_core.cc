@@ -180,6 +180,7 @@ void SchedulerCore::FillState(absl::Time now, v1::GetStateReply* reply) const {
     v1::PairModel* const model = reply->add_models();
     model->set_pair(state_.directory.pair(pair).name);
     state_.ModelOf(pair).Fill(state_.requests.live(pair), now, model);
+    model->set_service_mode(state_.ModeOf(pair) == ServiceMode::kRouted ? "routed" : "large_alone");
   }
 }
 

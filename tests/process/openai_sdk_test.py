@@ -94,7 +94,7 @@ class OpenAiSdkTest(unittest.TestCase):
         model = f"{cls.folder}/model"
         writer = cls.binaries / "write_tiny_model"
         subprocess.run([writer, model, "llama", "1", "small"], check=True)
-        scheduler = cls.start("scheduler", "--listen=127.0.0.1:0")
+        scheduler = cls.start("scheduler", "--listen=127.0.0.1:0", "--service_mode=routed")
         target = f"--scheduler=127.0.0.1:{scheduler.port('grpc')}"
         for role in ("small_worker", "large_worker"):
             cls.start(role, target, "--engine=timed", "--timed_curve=fast", f"--tokenizer={model}")

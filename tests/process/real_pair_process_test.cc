@@ -19,7 +19,8 @@ TEST(RealPairProcessTest, KeepsThePromisesOfRouting) {
                           Cluster::Start({.tokenizer = small,
                                           .worker_flags = {"--device_key=cpu"},
                                           .small_flags = {"--model=" + small},
-                                          .large_flags = {"--model=" + large}}));
+                                          .large_flags = {"--model=" + large},
+                                          .scheduler_flags = {"--service_mode=routed"}}));
   const auto ask = [&cluster](boost::json::object routing) {
     ChatRequest request{.prompt = "Write a Python function that reverses a string.",
                         .max_tokens = 24};

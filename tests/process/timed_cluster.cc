@@ -1,5 +1,8 @@
 #include "tests/process/timed_cluster.h"
 
+#include <algorithm>
+
+#include "absl/strings/match.h"
 #include "libs/status/status_macros.h"
 #include "tests/support/tiny_model.h"
 
@@ -11,6 +14,10 @@ absl::StatusOr<std::unique_ptr<Cluster>> StartTimedCluster(const std::string& fo
                                                            std::vector<std::string> gateway_flags) {
   TR_RETURN_IF_ERROR(
       WriteTinyModel(TinySmall(Architecture::kLlama, 1), TinyFormat::kFolderF32, folder));
+  const bool has_mode =
+      std::any_of(scheduler_flags.begin(), scheduler_flags.end(),
+                  [](const std::string& flag) { return absl::StartsWith(flag, "--service_mode"); });
+  if (!has_mode) scheduler_flags.emplace_back("--service_mode=routed");
   return Cluster::Start(
       {.small_workers = small_workers,
        .large_workers = large_workers,

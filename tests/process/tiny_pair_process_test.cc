@@ -47,7 +47,8 @@ class TinyPairProcessTest : public ::testing::TestWithParam<const char*> {
          .worker_flags = {std::string("--weight_format=") + GetParam(), "--device_key=cpu",
                           "--kv_bytes=" + std::to_string(kv_bytes), "--threads=1"},
          .small_flags = {"--model=" + root + "small"},
-         .large_flags = {"--model=" + root + "large"}});
+         .large_flags = {"--model=" + root + "large"},
+         .scheduler_flags = {"--service_mode=routed"}});
     ASSERT_THAT(cluster, IsOk());
     cluster_ = *std::move(cluster);
   }

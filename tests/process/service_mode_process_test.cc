@@ -1,0 +1,99 @@
+// How a request is served: by the flag of the scheduler, and by what it says itself.
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <string>
+
+#include "libs/status/status_matchers.h"
+#include "tests/process/timed_cluster.h"
+#include "tests/support/chat.h"
+#include "tests/support/http_client.h"
+
+namespace tokenrouter {
+namespace {
+
+using Routing = boost::json::object;
+
+constexpr char kHeader[] = "x-tokenrouter-service-mode";
+
+class ServiceModeProcessTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto cluster = StartTimedCluster(::testing::TempDir() + "service_mode_process", 1, 1,
+                                     {"--service_mode=large_alone"});
+    ASSERT_THAT(cluster, IsOk());
+    cluster_ = cluster->release();
+  }
+  static void TearDownTestSuite() {
+    delete cluster_;
+    cluster_ = nullptr;
+  }
+
+  // Longer than two windows.
+  static ChatAnswer Ask(Routing routing, bool stream = false) {
+    ChatRequest request{.routing = std::move(routing), .max_tokens = 150, .seed = 5};
+    const auto answer = stream ? ChatStreaming(cluster_->gateway().port, request)
+                               : Chat(cluster_->gateway().port, request);
+    EXPECT_THAT(answer, IsOk()) << cluster_->Logs();
+    return answer.value_or(ChatAnswer());
+  }
+  static std::string ModeOf(const ChatAnswer& answer) {
+    return std::string(answer.usage.at("routing").at("service_mode").as_string());
+  }
+
+  static Cluster* cluster_;
+};
+
+Cluster* ServiceModeProcessTest::cluster_ = nullptr;
+
+TEST_F(ServiceModeProcessTest, TheLargeModelAloneWritesWhatItAlwaysWrites) {
+  const ChatAnswer always = Ask({{"algorithm", "always"}});
+  EXPECT_EQ(ModeOf(always), "routed") << "nobody changed what it says";
+  for (const bool stream : {false, true}) {
+    const ChatAnswer answer = Ask({{"algorithm", "random"}, {"p", 0.1}}, stream);
+    EXPECT_EQ(answer.ids, always.ids);
+    EXPECT_EQ(answer.text, always.text);
+    EXPECT_EQ(answer.CountBy("large"), 150);
+    EXPECT_EQ(ModeOf(answer), "large_alone");
+  }
+}
+
+TEST_F(ServiceModeProcessTest, ARequestThatAsksForItIsRouted) {
+  const ChatAnswer answer = Ask({{"algorithm", "random"}, {"p", 0.1}, {"service_mode", "routed"}});
+  EXPECT_EQ(ModeOf(answer), "routed");
+  EXPECT_GT(answer.CountBy("small"), 100);
+  EXPECT_GT(answer.CountBy("large"), 0);
+  EXPECT_EQ(Ask({{"algorithm", "never"}}).CountBy("small"), 150);
+}
+
+TEST_F(ServiceModeProcessTest, TheHeaderSaysIt) {
+  ChatRequest request;
+  for (const char* mode : {"large_alone", "routed"}) {
+    request.routing = {{"service_mode", mode}};
+    const auto response = HttpFetch(cluster_->gateway().port, "POST", "/v1/chat/completions",
+                                    ChatBody(request, false));
+    ASSERT_THAT(response, IsOk());
+    EXPECT_EQ(response->headers.at(kHeader), mode);
+  }
+}
+
+TEST_F(ServiceModeProcessTest, RefusesAServiceThatItDoesNotKnow) {
+  ChatRequest request{.routing = {{"service_mode", "small"}}};
+  const auto response =
+      HttpFetch(cluster_->gateway().port, "POST", "/v1/chat/completions", ChatBody(request, false));
+  ASSERT_THAT(response, IsOk());
+  EXPECT_EQ(response->code, 400);
+  EXPECT_EQ(boost::json::parse(response->body).at("error").at("param"), "routing.service_mode");
+}
+
+TEST_F(ServiceModeProcessTest, CountsWhatItServed) {
+  Ask({{"algorithm", "random"}, {"p", 0.1}});
+  EXPECT_GT(
+      Cluster::Metric(cluster_->scheduler(), "tokenrouter_scheduler_large_alone_requests_total"),
+      0);
+  EXPECT_GT(Cluster::Metric(cluster_->gateway(),
+                            "tokenrouter_gateway_served_tokens_total{mode=\"large_alone\"}"),
+            0);
+}
+
+}  // namespace
+}  // namespace tokenrouter
