@@ -15,6 +15,9 @@ namespace tokenrouter {
 namespace {
 
 constexpr int kRepeats = 3;
+// No shape repeats its steps beyond such a part of the budget: on a slow engine it is better to
+// know two shapes roughly than one well.
+constexpr int kLeastShapes = 4;
 
 struct Shape {
   int32_t rows;
@@ -40,20 +43,15 @@ class Calibration {
   // Nothing when there is no time for it.
   absl::StatusOr<std::optional<absl::Duration>> Measure(const Shape& shape) {
     const auto expected = absl::Milliseconds(times_.Predict(shape.rows, shape.new_ids));
-    int warm_ups = 1, repeats = kRepeats;
-    if (clock_.Now() + (1 + kRepeats) * expected > end_) repeats = 1;
-    if (clock_.Now() + 2 * expected > end_) warm_ups = 0;
     if (clock_.Now() + expected > end_) return std::nullopt;
+    const absl::Time enough = std::min(end_, clock_.Now() + limits_.budget / kLeastShapes);
     std::vector<absl::Duration> took;
-    for (int i = 0; i < warm_ups + repeats; ++i) {
+    TR_ASSIGN_OR_RETURN(const absl::Duration warm_up, Time(shape));
+    for (int i = 0; i < kRepeats && clock_.Now() < enough; ++i) {
       TR_ASSIGN_OR_RETURN(const absl::Duration time, Time(shape));
-      if (i >= warm_ups) took.push_back(time);
-      // The expectation was wrong: what there is has to do.
-      if (clock_.Now() >= end_) {
-        if (took.empty()) took.push_back(time);
-        break;
-      }
+      took.push_back(time);
     }
+    if (took.empty()) took.push_back(warm_up);
     const auto middle = took.begin() + static_cast<ptrdiff_t>(took.size() / 2);
     std::nth_element(took.begin(), middle, took.end());
     times_.Observe(shape.rows, shape.new_ids, absl::ToDoubleMilliseconds(*middle));

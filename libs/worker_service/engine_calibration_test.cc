@@ -80,6 +80,15 @@ TEST_F(EngineCalibrationTest, LeavesOutWhatTheLimitsOfTheWorkerForbid) {
   EXPECT_THAT(Run({.max_rows = 64, .max_step_tokens = 512}, none.get()), IsEmpty());
 }
 
+TEST_F(EngineCalibrationTest, TellsIdsFromTheBaseOnABusyMachineToo) {
+  const auto engine = Make({.base_ms = 420, .row_ms = 2, .id_ms = 18});
+  const auto samples = Run({.max_rows = 64, .max_step_tokens = 512}, engine.get());
+  ASSERT_THAT(samples, SizeIs(2));
+  EXPECT_EQ(samples[0].elapsed_us(), 440'000);
+  EXPECT_EQ(samples[1].new_ids(), 16);
+  EXPECT_EQ(samples[1].elapsed_us(), 710'000);
+}
+
 // One step in four takes long.
 class StallingPacer : public ClockPacer {
  public:
