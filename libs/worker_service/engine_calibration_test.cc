@@ -1,5 +1,7 @@
 #include "libs/worker_service/engine_calibration.h"
 
+#include <utility>
+
 #include "libs/inference/timed_engine.h"
 #include "libs/status/status_matchers.h"
 #include "libs/timing/simulated_clock.h"
@@ -87,6 +89,25 @@ TEST_F(EngineCalibrationTest, TellsIdsFromTheBaseOnABusyMachineToo) {
   EXPECT_EQ(samples[0].elapsed_us(), 440'000);
   EXPECT_EQ(samples[1].new_ids(), 16);
   EXPECT_EQ(samples[1].elapsed_us(), 710'000);
+}
+
+// The first step of the engine takes long.
+class ColdPacer : public ClockPacer {
+ public:
+  using ClockPacer::ClockPacer;
+  void FinishAfter(absl::Duration time) override {
+    ClockPacer::FinishAfter(std::exchange(cold_, false) ? absl::Seconds(1) : time);
+  }
+
+ private:
+  bool cold_ = true;
+};
+
+TEST_F(EngineCalibrationTest, AColdFirstStepDoesNotCount) {
+  TimedEngine engine({}, {.base_ms = 200, .id_ms = 5}, std::make_unique<ColdPacer>(&clock_));
+  const auto samples = Run({.max_rows = 64, .max_step_tokens = 512}, &engine);
+  EXPECT_GE(samples.size(), 2u);
+  EXPECT_EQ(samples[0].elapsed_us(), 205'000);
 }
 
 // One step in four takes long.
