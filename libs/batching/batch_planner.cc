@@ -24,6 +24,10 @@ class Planner {
       }
     }
     ready_rows_ = static_cast<int64_t>(brief.size() + lengthy.size());
+    if (budget_.read_ahead && !budget_.by_age) {
+      lengthy.insert(lengthy.end(), idle.begin(), idle.end());
+      idle.clear();
+    }
     if (budget_.by_age) {
       brief.insert(brief.end(), lengthy.begin(), lengthy.end());
       PlanByAge(std::move(brief));
@@ -85,7 +89,7 @@ class Planner {
       if (static_cast<int64_t>(taken.size()) >= std::min(slots, worthwhile)) break;
       if (ChunkWithin(index, tokens_left_) > 0) {
         taken.push_back(index);
-      } else {
+      } else if (sequences_[index].ready) {
         plan_.starved.push_back(index);
       }
     }
@@ -168,7 +172,7 @@ class Planner {
     const int64_t ids = ChunkWithin(index, limit);
     if (ids > 0) {
       Add(index, ids, ids == Remaining(index) ? sequences_[index].choices : 0);
-    } else {
+    } else if (sequences_[index].ready) {
       plan_.starved.push_back(index);
     }
   }

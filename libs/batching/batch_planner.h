@@ -2,7 +2,8 @@
 //   1. Rows that end in a choice at once (decode, short catch-up, verification), least recently run
 //      first; while longer ones wait they leave room for one chunk.
 //   2. Rows with more to read, in equal shares of the rest, as many as get a worthwhile chunk.
-//   3. Only when nothing is ready and `idle_step_tokens` > 0: rows without a turn catch up.
+//   3. Only when nothing is ready and `idle_step_tokens` > 0: rows without a turn catch up; with
+//      `read_ahead` they are among those of 2 instead, but nobody makes room for them.
 // When blocks are short (`by_age`) there is one line instead, oldest first, and nobody takes a
 // block while an older row lacks one: so the oldest always gets on, and then the next. A row never
 // gets part of its choices: its last chunk holds all of them. Threads: pure. Units: tokens, unless
@@ -31,6 +32,7 @@ struct StepBudget {
   int32_t max_rows = 1;
   int64_t max_step_tokens = 1;   // REQUIRES: at least the choices of any row.
   int64_t idle_step_tokens = 0;  // Of a step that only catches up; 0: never.
+  bool read_ahead = false;
   int32_t block_size = 1;
   int64_t free_blocks = 0;
   int64_t idle_reserve_blocks = 0;  // Left free by catching up.

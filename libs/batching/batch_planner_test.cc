@@ -146,6 +146,19 @@ TEST(BatchPlannerTest, CatchesUpOnlyWhenNothingIsReady) {
   EXPECT_THAT(IdsByRow(PlanBatch(busy, Budget(512)), 2), ElementsAre(0, 1));
 }
 
+TEST(BatchPlannerTest, ReadsAheadBesideRowsThatAreReadyButMakesNoRoomForIt) {
+  const RowSnapshot rows[] = {Idle(100, 0), Ready(30, 29), Idle(30, 30)};
+  StepBudget budget = Budget(512);
+  budget.read_ahead = true;
+  const BatchPlan plan = PlanBatch(rows, budget);
+  EXPECT_THAT(IdsByRow(plan, 3), ElementsAre(100, 1, 0));
+  EXPECT_EQ(plan.rows.back().choices, 0);
+  budget.free_blocks = 3;
+  const BatchPlan short_plan = PlanBatch(rows, budget);
+  EXPECT_THAT(IdsByRow(short_plan, 3), ElementsAre(0, 1, 0));
+  EXPECT_THAT(short_plan.starved, IsEmpty());
+}
+
 TEST(BatchPlannerTest, CatchingUpLeavesTheReserve) {
   const RowSnapshot idle[] = {Idle(40, 0)};
   StepBudget budget = Budget(512, 64, /*free_blocks=*/12);

@@ -55,6 +55,7 @@ void WorkerCore::ApplyAttached(const v1::CommandFrame& frame, absl::Time now) {
   draining_ = false;
   told_leaving_ = false;
   term_ = frame.term();
+  read_ahead_ = attached.read_ahead();
   limits_.usable_ids = engine_->info().usable_ids;
   if (attached.usable_ids() > 0) {
     limits_.usable_ids = std::min(limits_.usable_ids, attached.usable_ids());

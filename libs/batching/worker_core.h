@@ -167,6 +167,7 @@ class WorkerCore {
   absl::Time deferred_until_ = absl::InfiniteFuture();  // While ready rows wait.
 
   bool attached_ = false;
+  bool read_ahead_ = false;
   bool draining_ = false;  // The scheduler said so.
   bool leaving_ = false;   // We say so; told_leaving_: on this stream already.
   bool told_leaving_ = false;

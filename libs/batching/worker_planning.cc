@@ -46,6 +46,7 @@ BatchPlan WorkerCore::PlanWithinBlocks(std::vector<SequenceState*>* sequences) {
         .max_rows = steps_alone_ > 0 ? 1 : options_.max_rows,
         .max_step_tokens = options_.max_step_tokens,
         .idle_step_tokens = lease_.needed() ? 0 : options_.idle_step_tokens,
+        .read_ahead = read_ahead_,
         .block_size = engine_->info().block_size,
         .free_blocks = engine_->free_blocks(),
         .idle_reserve_blocks = total / kIdleReserveShare,

@@ -45,9 +45,6 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
   settings->Add("calibrate", &o.calibrate,
                 "measure what steps cost before attaching, for up to two seconds; the scheduler "
                 "plans with it; fake: never");
-  settings->AddChoice("large_prefill", &o.large_prefill, {"idle", "lazy"},
-                      "idle: read ids ahead when nothing is ready; lazy: only when a turn needs "
-                      "them; with a device_key always lazy");
   settings->Add("drain_ms", &o.drain_ms, 0, 3600 * 1000, "for open requests after SIGTERM");
 }
 

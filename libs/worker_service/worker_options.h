@@ -35,9 +35,8 @@ struct WorkerOptions {
   int32_t max_rows = 64;
   int32_t max_step_tokens = 512;
   int32_t max_sequences = 256;
-  bool calibrate = true;               // Measure steps before attaching; engine=fake never does.
-  std::string large_prefill = "idle";  // lazy: ids are read only when a turn needs them.
-  int32_t drain_ms = 10000;            // For open requests after SIGTERM.
+  bool calibrate = true;     // Measure steps before attaching; engine=fake never does.
+  int32_t drain_ms = 10000;  // For open requests after SIGTERM.
 };
 
 // Registers every option. The admin port differs by role.

@@ -40,7 +40,6 @@ WorkerCoreOptions CoreOptions(Role role, const WorkerOptions& options, const Wor
   core.max_sequences = options.max_sequences;
   core.max_rows = options.max_rows;
   core.max_step_tokens = options.max_step_tokens;
-  if (options.large_prefill == "lazy") core.idle_step_tokens = 0;
   return core;
 }
 

@@ -172,6 +172,7 @@ void SchedulerCore::FillState(absl::Time now, v1::GetStateReply* reply) const {
     out->set_sequences(worker->sequences());
     out->set_free_blocks(worker->free_blocks);
     out->set_total_blocks(worker->hello.total_blocks());
+    out->set_resident_blocks(worker->kv.blocks_in_use());
     out->set_since_heartbeat_seconds(absl::ToDoubleSeconds(now - worker->pulse.heard_at));
     out->set_steps(worker->steps);
   }

@@ -34,6 +34,13 @@ SchedulerMetrics::SchedulerMetrics(prometheus::Registry* registry)
   oldest_large_wait_ =
       &AddGauge(registry, prefix + "large_queue_oldest_age_seconds",
                 "Age of the oldest turn that waits for a large worker or for its release");
+  large_blocks_ = &AddGauge(registry, prefix + "large_kv_blocks", "KV blocks of the large workers");
+  resident_blocks_ = &AddGauge(registry, prefix + "large_resident_blocks",
+                               "KV blocks that requests with a place on a large worker need");
+  resident_sequences_ = &AddGauge(registry, prefix + "large_resident_sequences",
+                                  "Requests with a place on a large worker");
+  waiting_for_place_ = &AddGauge(registry, prefix + "large_place_waiting",
+                                 "Turns that wait for a place on a large worker");
   frame_seconds_ = &AddHistogram(registry, prefix + "frame_seconds",
                                  "Time to handle one incoming frame", FrameBuckets());
 }
@@ -70,6 +77,16 @@ void SchedulerMetrics::FollowRequests() {
   }
   Follow("large_alone_requests_total", "Requests that began with the large model writing alone", {},
          [](const SchedulerCounters& c) { return c.large_alone_requests; });
+  for (size_t i = 0; i < kEvictionNeeds; ++i) {
+    Follow("evictions_total", "Large sides closed to make room", {{"need", kEvictionNeedNames[i]}},
+           [i](const SchedulerCounters& c) { return c.evicted[i]; });
+  }
+  Follow("rebuilt_ids_total", "Ids sent again to large workers after an eviction", {},
+         [](const SchedulerCounters& c) { return c.rebuilt_ids; });
+  Follow("opened_ahead_total", "Large sides opened before their first turn", {},
+         [](const SchedulerCounters& c) { return c.opened_ahead; });
+  Follow("forwarded_ids_total", "Ids sent to large workers between turns", {},
+         [](const SchedulerCounters& c) { return c.forwarded_ids; });
   Follow("finished_total", "Requests that ended with a finish reason", {},
          [](const SchedulerCounters& c) { return c.finished; });
   Follow("frames_in_total", "Frames received", {},
@@ -94,6 +111,19 @@ void SchedulerMetrics::FollowTurns() {
   }
 }
 
+void SchedulerMetrics::PublishLargeKv(const SchedulerCore& core) {
+  int64_t total = 0, resident = 0, sequences = 0;
+  for (const auto& [stream, worker] : core.directory().workers()) {
+    total += worker->kv.total_blocks();
+    resident += worker->kv.blocks_in_use();
+    sequences += worker->kv.size();
+  }
+  large_blocks_->Set(static_cast<double>(total));
+  resident_blocks_->Set(static_cast<double>(resident));
+  resident_sequences_->Set(static_cast<double>(sequences));
+  waiting_for_place_->Set(static_cast<double>(core.large_waiting()));
+}
+
 void SchedulerMetrics::Publish(const SchedulerCore& core, absl::Time now) {
   for (Follower& follower : followers_) {
     const uint64_t value = follower.read(core.counters());
@@ -101,6 +131,7 @@ void SchedulerMetrics::Publish(const SchedulerCore& core, absl::Time now) {
     follower.counter->Increment(static_cast<double>(value - follower.published));
     follower.published = value;
   }
+  PublishLargeKv(core);
   int workers[kRoles] = {};
   for (const auto& [stream, worker] : core.directory().workers()) ++workers[Index(worker->role)];
   for (int role = 0; role < kRoles; ++role) workers_[role]->Set(workers[role]);

@@ -36,6 +36,7 @@ class SchedulerMetrics {
   void FollowTokens();
   void FollowRequests();
   void FollowTurns();
+  void PublishLargeKv(const SchedulerCore& core);
 
   prometheus::Registry* const registry_;
   std::vector<Follower> followers_;
@@ -44,6 +45,11 @@ class SchedulerMetrics {
   prometheus::Gauge* requests_[kPhases];
   prometheus::Gauge* gateways_;
   prometheus::Gauge* oldest_large_wait_;
+  // Of the large pool's KV; of one worker: GetState.
+  prometheus::Gauge* large_blocks_;
+  prometheus::Gauge* resident_blocks_;
+  prometheus::Gauge* resident_sequences_;
+  prometheus::Gauge* waiting_for_place_;
   prometheus::Histogram* frame_seconds_;
 };
 

@@ -25,6 +25,13 @@ std::optional<ServiceMode> ForcedModeOf(const std::string& name) {
   return std::nullopt;
 }
 
+LargePrefill PrefillOf(const std::string& name) {
+  if (name == "lazy") return LargePrefill::kLazy;
+  if (name == "idle") return LargePrefill::kIdle;
+  if (name == "eager") return LargePrefill::kEager;
+  return LargePrefill::kAuto;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
@@ -33,6 +40,8 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   CoreOptions& core = options.core;
   std::string policy = "wait";
   std::string mode = "auto";
+  std::string prefill = "auto";
+  auto place_wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.place_wait));
   auto wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.large_wait));
   auto drain_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(options.drain));
   Settings settings("scheduler", "Brings requests, small and large workers together");
@@ -49,6 +58,16 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
                      "how requests are served that do not say it themselves; auto: as is faster");
   settings.Add("wait_ms", &wait_ms, 0, kMaxWaitMs,
                "how long a request waits for a pool without any worker");
+  settings.AddChoice("large_prefill", &prefill, {"auto", "lazy", "idle", "eager"},
+                     "when the large side is opened and reads: lazy: at its first turn; idle: at "
+                     "admission, read when it has nothing to do; eager: read at once; auto: idle "
+                     "on a device of its own, else lazy");
+  settings.Add("place_wait_ms", &place_wait_ms, 0, kMaxWaitMs,
+               "how long a turn waits for KV of the large pool before it takes the place of a "
+               "request that had its time");
+  settings.Add("rebuild_share", &core.rebuild_share, 0.001, 1.0,
+               "share of its time on the large model that a request may spend on reading its "
+               "history again after it lost its place");
   settings.Add("credit", &core.credit, kMinCredit, kMaxCredit,
                "tokens that may be ahead of the client");
   settings.Add("shared_threshold", &core.shared_threshold, 0, kMaxRequests,
@@ -59,6 +78,8 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   if (!run) return std::nullopt;
   core.large_pool_gone = PolicyOf(policy);
   core.forced_mode = ForcedModeOf(mode);
+  core.large_prefill = PrefillOf(prefill);
+  core.place_wait = absl::Milliseconds(place_wait_ms);
   core.large_wait = core.small_wait = absl::Milliseconds(wait_ms);
   core.string_stop_credit = std::min(core.string_stop_credit, core.credit);
   options.drain = absl::Milliseconds(drain_ms);

@@ -17,7 +17,8 @@ TEST(SchedulerOptions, ReadsLimitsAndPolicies) {
   TR_ASSERT_OK_AND_ASSIGN(
       const auto options,
       Parse({"--max_requests=7", "--max_queued=3", "--credit=8", "--large_pool_gone=small_only",
-             "--wait_ms=1500", "--shared_threshold=5", "--drain_ms=2000"}));
+             "--wait_ms=1500", "--shared_threshold=5", "--drain_ms=2000", "--large_prefill=eager",
+             "--place_wait_ms=700", "--rebuild_share=0.25"}));
   ASSERT_TRUE(options.has_value());
   EXPECT_EQ(options->core.max_requests, 7);
   EXPECT_EQ(options->core.max_queued, 3);
@@ -27,6 +28,9 @@ TEST(SchedulerOptions, ReadsLimitsAndPolicies) {
   EXPECT_EQ(options->core.large_wait, absl::Milliseconds(1500));
   EXPECT_EQ(options->core.small_wait, absl::Milliseconds(1500));
   EXPECT_EQ(options->core.shared_threshold, 5);
+  EXPECT_EQ(options->core.large_prefill, LargePrefill::kEager);
+  EXPECT_EQ(options->core.place_wait, absl::Milliseconds(700));
+  EXPECT_EQ(options->core.rebuild_share, 0.25);
   EXPECT_EQ(options->drain, absl::Seconds(2));
 }
 

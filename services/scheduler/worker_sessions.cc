@@ -51,6 +51,8 @@ void WorkerSessions::FillAttached(StreamId stream, const Pair& pair) {
   attached->set_usable_ids(pair.usable_ids);
   attached->clear_stop_ids();
   attached->mutable_stop_ids()->Add(pair.stop_ids.begin(), pair.stop_ids.end());
+  attached->set_read_ahead(state_->options.large_prefill == LargePrefill::kEager &&
+                           state_->directory.Find(stream)->role == Role::kLarge);
   attached->set_heartbeat_ms(
       static_cast<int32_t>(absl::ToInt64Milliseconds(state_->options.heartbeat)));
   attached->set_keep_unclaimed_ms(

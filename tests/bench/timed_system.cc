@@ -14,12 +14,12 @@ absl::StatusOr<TimedSystem> TimedSystem::Start(const std::string& small, const s
                                                std::vector<std::string> scheduler_flags) {
   ClusterOptions options{
       .worker_flags = {"--engine=timed", "--max_rows=1024", "--max_step_tokens=65536",
-                       "--max_sequences=1024", "--large_prefill=lazy",
-                       absl::StrCat("--kv_bytes=", int64_t{1} << 32)},
+                       "--max_sequences=1024", absl::StrCat("--kv_bytes=", int64_t{1} << 32)},
       .small_flags = {"--timed_curve=" + small},
       .large_flags = {"--timed_curve=" + large},
       .scheduler_flags = std::move(scheduler_flags),
       .start_gateway = false};
+  options.scheduler_flags.push_back("--large_prefill=lazy");
   if (devices == 1) options.worker_flags.push_back("--device_key=shared");
   TR_ASSIGN_OR_RETURN(auto cluster, Cluster::Start(std::move(options)));
   return TimedSystem(std::move(cluster));

@@ -134,6 +134,14 @@ void SimulatedWorker::Pump() {
   });
 }
 
+absl::Duration SimulatedWorker::TimeOf(const StepBatch& batch) const {
+  if (setup_.curve) {
+    return setup_.curve->Mean(static_cast<int>(batch.rows.size()), batch.new_ids());
+  }
+  const absl::Duration time = setup_.step_base + setup_.step_per_id * batch.new_ids();
+  return time + random_->Between(absl::ZeroDuration(), time / 4);
+}
+
 void SimulatedWorker::StartStep() {
   std::optional<PlannedStep> planned = core_->Plan(events_->now());
   if (!planned) return;
@@ -142,9 +150,8 @@ void SimulatedWorker::StartStep() {
   stepping_ = true;
   step_started_ = events_->now();
   if (device_ != nullptr) device_->worst = std::max(device_->worst, ++device_->running);
-  absl::Duration time = setup_.step_base + setup_.step_per_id * step->batch.new_ids();
-  time += random_->Between(absl::ZeroDuration(), time / 4);
-  events_->After(time, [this, generation = generation_, step] { FinishStep(generation, step); });
+  events_->After(TimeOf(step->batch),
+                 [this, generation = generation_, step] { FinishStep(generation, step); });
 }
 
 void SimulatedWorker::FinishStep(int generation, std::shared_ptr<PlannedStep> step) {

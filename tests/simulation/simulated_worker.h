@@ -4,10 +4,12 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "libs/batching/worker_core.h"
 #include "libs/inference/hash_engine.h"
+#include "libs/inference/step_curve.h"
 #include "tests/simulation/simulated_scheduler.h"
 
 namespace tokenrouter::simulation {
@@ -24,6 +26,7 @@ struct WorkerSetup {
   std::string numerics_class;  // Empty: the engine's own.
   absl::Duration step_base = absl::Milliseconds(1);
   absl::Duration step_per_id = absl::Microseconds(20);
+  std::optional<StepCurve> curve;  // Instead of these two and the noise.
 };
 
 class SimulatedWorker {
@@ -47,6 +50,7 @@ class SimulatedWorker {
   // Blocks and sequences in use; 0 for a dead worker.
   int64_t blocks_in_use() const;
   size_t sequences() const { return core_ == nullptr ? 0 : core_->sequences(); }
+  const WorkerCounters& counters() const { return core_->counters(); }
   std::string Describe() const;
 
  private:
@@ -55,6 +59,7 @@ class SimulatedWorker {
   void OnFrame(const v1::CommandFrame& frame);
   void OnClosed();
   void Pump();
+  absl::Duration TimeOf(const StepBatch& batch) const;
   void StartStep();
   void FinishStep(int generation, std::shared_ptr<PlannedStep> step);
   void Beat(int generation);

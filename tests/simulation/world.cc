@@ -25,6 +25,8 @@ CoreOptions DrawOptions(RandomSource* random) {
   options.lease_max = absl::Milliseconds(random->Between(5, 50));
   options.large_alone_window = static_cast<int32_t>(random->Between(1, 40));
   options.shared_threshold = static_cast<int>(random->Between(0, 3));
+  options.large_prefill = static_cast<LargePrefill>(random->Between(0, 3));
+  options.place_wait = absl::Milliseconds(random->Between(0, 200));
   return options;
 }
 
@@ -87,7 +89,9 @@ void World::BuildWorkers() {
       if (classes_differ_) setup.numerics_class = absl::StrCat(RoleName(role), i);
       setup.engine.context_limit = 128;
       setup.engine.block_size = 8;
-      setup.engine.total_blocks = random_.Chance(0.5) ? 1024 : 24;
+      // One request fills up to 14 blocks.
+      setup.engine.total_blocks =
+          random_.Chance(0.4) ? 1024 : static_cast<int64_t>(random_.Between(16, 40));
       setup.step_base = absl::Microseconds(random_.Between(300, 4000));
       workers_.push_back(std::make_unique<SimulatedWorker>(&events_, &random_, scheduler_.get(),
                                                            setup, delays_,

@@ -1,0 +1,44 @@
+// A closed loop of like requests on the real cores with the step times of a curve set, in simulated
+// time: what a small KV pool of the large model costs. Deterministic; a simulated second takes
+// some tens of milliseconds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/scheduler/core_options.h"
+#include "services/scheduler/scheduler_counters.h"
+
+namespace tokenrouter::simulation {
+
+struct KvPressureOptions {
+  std::string set = "h200";
+  bool shared_device = false;
+  int requests = 32;  // Always live.
+  double r = 0.1;
+  int least_prompt = 128, most_prompt = 256;
+  int new_tokens = 128;
+  double pool = 1.0;  // Share of the blocks that all requests need at their full lengths.
+  int rounds = 8;     // So many times `requests` run in all; the first fourth only warms up.
+  CoreOptions core;
+};
+
+struct KvPressureResult {
+  double committed_per_s = 0;
+  int64_t large_blocks = 0;
+  SchedulerCounters counters;
+  uint64_t preemptions = 0;  // By the large worker itself.
+  absl::Duration longest_wait;
+  int failed = 0;
+  // Of each request, by its number.
+  std::map<int, std::vector<int32_t>> answers;
+};
+
+// INVALID_ARGUMENT for an unknown set.
+absl::StatusOr<KvPressureResult> RunKvPressure(const KvPressureOptions& options);
+
+}  // namespace tokenrouter::simulation
