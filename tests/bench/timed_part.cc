@@ -35,12 +35,16 @@ struct Contender {
 };
 
 std::vector<std::string> FlagsOf(const BatchingPolicy& policy, Kind asked) {
-  return {absl::StrCat("--batching=", PolicyName(asked)),
-          absl::StrCat("--m_small=", policy.m_small),
-          absl::StrCat("--m_large=", policy.m_large),
-          absl::StrCat("--wait_small_ms=", policy.wait_small_ms),
-          absl::StrCat("--wait_large_ms=", policy.wait_large_ms),
-          "--service_mode=routed"};
+  std::vector<std::string> flags = {absl::StrCat("--batching=", PolicyName(asked))};
+  // The scheduler refuses parameters of other policies.
+  if (asked == Kind::kStatic) {
+    flags.push_back(absl::StrCat("--m_small=", policy.m_small));
+    flags.push_back(absl::StrCat("--m_large=", policy.m_large));
+  } else if (asked == Kind::kFixedWait) {
+    flags.push_back(absl::StrCat("--wait_small_ms=", policy.wait_small_ms));
+    flags.push_back(absl::StrCat("--wait_large_ms=", policy.wait_large_ms));
+  }
+  return flags;
 }
 
 absl::StatusOr<Contender> Enter(const Load& load, const BatchingPolicy& policy, Kind asked,
@@ -59,11 +63,13 @@ absl::StatusOr<Contender> Enter(const Load& load, const BatchingPolicy& policy, 
 }
 
 absl::Status AddBurst(const Load& load, int seconds, Contender* contender) {
-  TR_ASSIGN_OR_RETURN(contender->last, contender->system.Run({.requests = load.setup.requests,
-                                                              .prompt_tokens = kPromptTokens,
-                                                              .new_tokens = kNewTokens,
-                                                              .r = load.setup.r,
-                                                              .duration = absl::Seconds(seconds)}));
+  TR_ASSIGN_OR_RETURN(contender->last,
+                      contender->system.Run({.requests = load.setup.requests,
+                                             .prompt_tokens = kPromptTokens,
+                                             .new_tokens = kNewTokens,
+                                             .r = load.setup.r,
+                                             .service_mode = v1::SERVICE_MODE_ROUTED,
+                                             .duration = absl::Seconds(seconds)}));
   contender->share.Add(contender->last.load.committed_per_s, contender->simulated);
   return absl::OkStatus();
 }
