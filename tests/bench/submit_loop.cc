@@ -1,6 +1,7 @@
 #include "tests/bench/submit_loop.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -44,11 +45,11 @@ class SubmitLoop {
         [this](grpc::ClientContext* context, Stream::Reactor* reactor) {
           stub_->async()->Connect(context, reactor);
         },
-        {[this](v1::SchedulerFrame frame) { (void)frames_.TryPush(std::move(frame)); },
-         [this](const absl::Status&) { frames_.Close(); }});
+        {[frames = frames_](v1::SchedulerFrame frame) { (void)frames->TryPush(std::move(frame)); },
+         [frames = frames_](const absl::Status&) { frames->Close(); }});
     const absl::Status status = Loop();
     writer_->Finish(absl::OkStatus());
-    while (!frames_.closed()) frames_.PopAll(absl::Milliseconds(100));
+    while (!frames_->closed()) frames_->PopAll(absl::Milliseconds(100));
     TR_RETURN_IF_ERROR(status);
     return Report();
   }
@@ -68,7 +69,7 @@ class SubmitLoop {
         measured_from_ = now;
         if (options_.measuring) options_.measuring();
       }
-      const auto frames = frames_.PopAll(kSilence);
+      const auto frames = frames_->PopAll(kSilence);
       if (frames.empty()) return absl::UnavailableError("the scheduler sent nothing for 30 s");
       v1::GatewayFrame reply;
       for (const v1::SchedulerFrame& frame : frames) TR_RETURN_IF_ERROR(Handle(frame, &reply));
@@ -172,7 +173,9 @@ class SubmitLoop {
   const SubmitLoopOptions options_;
   std::vector<Live> live_;
   const std::unique_ptr<v1::Scheduler::Stub> stub_;
-  BoundedQueue<v1::SchedulerFrame> frames_{kMaxFrames};
+  // Shared with the stream, which is still inside Close when this may already be gone.
+  const std::shared_ptr<BoundedQueue<v1::SchedulerFrame>> frames_ =
+      std::make_shared<BoundedQueue<v1::SchedulerFrame>>(kMaxFrames);
   std::shared_ptr<Stream::Writer> writer_;
   uint64_t term_ = 0;
   const int64_t start_ = absl::ToUnixNanos(absl::Now());  // Makes request ids unique.
