@@ -3,6 +3,7 @@
 // Threads: not thread-safe; lives with the WorkerCore. Times are the worker's own clock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -15,15 +16,26 @@ class DeviceLease {
  public:
   explicit DeviceLease(bool needed) : needed_(needed) {}
 
+  // The turn in force, said again, can only become shorter; one that is over stays over.
   void Grant(const v1::Lease& lease, absl::Time now) {
-    turn_ = lease.turn();
-    expires_ =
+    const absl::Time expires =
         lease.max_ms() > 0 ? now + absl::Milliseconds(lease.max_ms()) : absl::InfiniteFuture();
+    if (lease.turn() == turn_) {
+      if (held_) expires_ = std::min(expires_, expires);
+      return;
+    }
+    turn_ = lease.turn();
+    expires_ = expires;
     yield_at_departures_ = lease.yield_at_departures();
     departures_ = 0;
     held_ = true;
   }
   void Drop() { held_ = false; }
+  // Another scheduler counts its turns anew.
+  void Reset() {
+    held_ = false;
+    turn_ = 0;
+  }
   void CountDepartures(int32_t departures) { departures_ += departures; }
 
   // Whether a step may start.
@@ -41,7 +53,7 @@ class DeviceLease {
  private:
   const bool needed_;
   bool held_ = false;
-  uint64_t turn_ = 0;
+  uint64_t turn_ = 0;  // The last one; turns are numbered from 1.
   absl::Time expires_ = absl::InfiniteFuture();
   int32_t yield_at_departures_ = 0;  // 0: never for that.
   int32_t departures_ = 0;

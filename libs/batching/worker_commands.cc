@@ -61,7 +61,7 @@ void WorkerCore::ApplyAttached(const v1::CommandFrame& frame, absl::Time now) {
     limits_.usable_ids = std::min(limits_.usable_ids, attached.usable_ids());
   }
   limits_.stop_ids.assign(attached.stop_ids().begin(), attached.stop_ids().end());
-  lease_.Drop();
+  lease_.Reset();
   pending_.Clear();
   table_.UnclaimAll();
   free_unclaimed_at_ = now + absl::Milliseconds(attached.keep_unclaimed_ms());

@@ -55,10 +55,17 @@ struct CoreOptions {
   Position credit = 64;
   Position string_stop_credit = 16;
 
-  // Shared device: the large side is served once so many rows are ready for it. 0: the fraction
-  // below of the pair's live requests, rounded up.
+  // Who waits for a fuller batch. Model: what the pair's plan says; until there is one nobody waits
+  // on devices of their own, and on a shared one the large side waits for a fraction of the live
+  // requests (PairModelOptions).
+  BatchingPolicy batching = {.kind = BatchingPolicy::Kind::kModel};
+  // No row waits longer for a fuller batch, or for its turn on a shared device.
+  absl::Duration defer_cap = absl::Seconds(1);
+  // Shared device under the model: the large side is served once so many rows are ready for it,
+  // whatever the plan says. 0: as planned.
   int shared_threshold = 0;
-  double shared_fraction = 0.4;
+  // Longest turn. A step is never broken off, so the worker's max_step_tokens should keep a prefill
+  // chunk below it.
   absl::Duration lease_max = absl::Milliseconds(200);
   absl::Duration lease_grace = absl::Seconds(1);  // Beyond lease_max and two predicted steps.
 

@@ -1,6 +1,48 @@
 #include "services/scheduler/core_state.h"
 
+#include <algorithm>
+
+#include "services/scheduler/wait_bound.h"
+
 namespace tokenrouter {
+namespace {
+
+void CountWait(const CoreState& state, const RequestMachine& request, AttachedWorker* worker) {
+  if (worker->hello.device_key().empty()) return;
+  const absl::Duration step = PredictStep(state, *worker, worker->ready, worker->ready);
+  const WaitBound bound = BoundOf(request, state.now, state.options.defer_cap);
+  worker->oldest_ready = std::min(worker->oldest_ready, state.now);
+  worker->serve_by = std::min(worker->serve_by, ServeBy(bound, step));
+}
+
+}  // namespace
+
+BatchingPolicy PolicyOf(const CoreState& state, int pair) {
+  const CoreOptions& options = state.options;
+  if (options.batching.kind != BatchingPolicy::Kind::kModel) return options.batching;
+  const PairModel& model = state.ModelOf(pair);
+  BatchingPolicy policy = model.Policy(state.requests.live(pair));
+  if (options.shared_threshold > 0 && model.shared_device()) {
+    policy.kind = BatchingPolicy::Kind::kModel;
+    policy.m_large = options.shared_threshold;
+  }
+  return policy;
+}
+
+absl::Duration PredictStep(const CoreState& state, const AttachedWorker& worker, int32_t rows,
+                           int64_t new_ids) {
+  return absl::Milliseconds(state.ModelOf(worker.pair).PredictMs(worker.role, rows, new_ids));
+}
+
+void WaitAnew(const CoreState& state, AttachedWorker* worker) {
+  worker->oldest_ready = absl::InfiniteFuture();
+  worker->serve_by = absl::InfiniteFuture();
+  if (worker->ready == 0) return;
+  for (const uint64_t key : worker->open) {
+    const RequestMachine* const request = state.requests.Find(key);
+    if (request->counted_on() == worker->stream) CountWait(state, *request, worker);
+  }
+}
 
 PairModel& CoreState::ModelOf(int pair) const {
   while (static_cast<int>(models_.size()) <= pair) {
@@ -16,7 +58,14 @@ void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worke
   if (request->counted_on() == worker->stream) return;
   CountIdle(state, request);
   request->CountOn(worker->stream);
+  // Whatever it ran before had ended, or was taken back.
+  if (worker->ready == 0) {
+    worker->step = {};
+    worker->step_from_idle = true;
+  }
   ++worker->ready;
+  state->may_start.insert(worker->stream);
+  CountWait(*state, *request, worker);
 }
 
 void CountIdle(CoreState* state, RequestMachine* request) {

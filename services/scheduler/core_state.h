@@ -52,6 +52,8 @@ struct CoreState {
   TimerQueue timers;
   SchedulerCounters counters;
   absl::btree_set<StreamId> releasable_workers;  // Large workers with rows that wait for release.
+  absl::btree_set<StreamId> may_start;           // Workers whose next step may have begun.
+  absl::btree_set<int> large_steps_changed;      // Pairs with a large step that began or ended.
 
   // What is known about a pair; made when it is first asked for.
   PairModel& ModelOf(int pair) const;
@@ -59,6 +61,14 @@ struct CoreState {
  private:
   mutable std::vector<std::unique_ptr<PairModel>> models_;  // By pair.
 };
+
+// The policy that is in force for a pair now: the flag's, or what the plan says.
+BatchingPolicy PolicyOf(const CoreState& state, int pair);
+// Zero while no step of that side was measured.
+absl::Duration PredictStep(const CoreState& state, const AttachedWorker& worker, int32_t rows,
+                           int64_t new_ids);
+// The rows that are ready on a worker of a shared device begin to wait anew: its turn is over.
+void WaitAnew(const CoreState& state, AttachedWorker* worker);
 
 // The request's turn may run on this worker now: it counts as one of its ready rows.
 void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker);

@@ -21,11 +21,15 @@ class DeviceTurns {
   // REQUIRES: called before the worker leaves the directory.
   void OnGone(const AttachedWorker& worker);
   void ExpireDue();
-  // Grants every free device to whoever should run now.
+  // Grants every free device to whoever should run now, and cuts turns short for what has become
+  // urgent meanwhile.
   void GrantFree();
 
  private:
+  TurnSnapshot SnapshotOf(const Device& device);
   void GrantOn(Device* device);
+  void ShortenOn(Device* device);
+  void Tell(const AttachedWorker& worker, int64_t max_ms, int32_t yield_at_departures);
   void CountOutcome(Role role, LeaseOutcome outcome);
 
   CoreState* const state_;

@@ -193,11 +193,10 @@ TEST(Gateway, CancelsInEveryPhase) {
               S::Departing(S::Row(1, 1, 3, std::vector<TokenId>(tokens, 40)), Role::kLarge));
     }
   };
-  class Never : public ReleasePolicy {
-    std::vector<size_t> Decide(const ReleaseSnapshot&) const override { return {}; }
-  } never;
   for (const Phase phase : {Phase::kWaiting, Phase::kHeld, Phase::kReleasable, Phase::kRunning}) {
-    S s({}, &never);
+    CoreOptions options;
+    options.batching = {.kind = BatchingPolicy::Kind::kFixedWait, .wait_large_ms = 100};
+    S s(options);
     s.AttachAll();
     reach(&s, phase);
     ASSERT_EQ(s.core.requests().Find(1)->phase(), phase);

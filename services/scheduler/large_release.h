@@ -1,42 +1,66 @@
-// When rows that wait for the large model may run. A policy is a pure function of a snapshot; the
-// core applies what it says in the same frame.
+// When the rows that wait for a large worker with a device of its own may run. Pure: a snapshot in,
+// all of them now or a time until which they wait. On a device that both sides share rows are
+// released at once and turns decide (turn_lease.h).
+//   greedy, longest queue  at once
+//   static                 with m_large rows, or when the small side has nothing
+//   fixed wait             once the oldest row has waited wait_large_ms
+//   model                  delay balance against the small steps that run (batching model, 5a)
+// Except under greedy rows wait while the large worker itself runs a step, so that whatever comes
+// meanwhile joins them; the decision is taken one hop before that step's predicted end and reaches
+// the worker as it ends.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <vector>
 
 #include "absl/time/time.h"
-#include "services/scheduler/core_options.h"
+#include "libs/batching_model/simulator.h"
+#include "libs/batching_model/step_time_estimator.h"
+#include "services/scheduler/running_step.h"
+#include "services/scheduler/scheduler_counters.h"
+#include "services/scheduler/wait_bound.h"
 
 namespace tokenrouter {
 
-// One large worker and what waits for it, oldest first.
+// What governs a pair's waits.
+struct ReleaseRule {
+  BatchingPolicy policy;
+  // Null or without observations: nobody waits for a step of that side.
+  const StepTimeEstimator* small = nullptr;
+  const StepTimeEstimator* large = nullptr;
+  double routed = 0;  // Mean probability that a small row leaves for the large side.
+  // Lower confidence bound of the same: overestimating it costs more than it gains.
+  double routed_lower = 0;
+  double returned = 1;                        // Mean probability that a large row goes back.
+  absl::Duration hop = absl::ZeroDuration();  // From a step's end until its row can run elsewhere.
+};
+
 struct ReleaseSnapshot {
   struct Row {
     uint64_t request = 0;
-    absl::Duration waited;
+    absl::Time since;
     int64_t unseen_ids = 0;  // That the worker must read before it can answer.
+    WaitBound bound;
   };
-  StreamId worker = 0;
-  std::span<const Row> waiting;
-  int32_t released = 0;       // Rows that it may run already.
-  int32_t live_requests = 0;  // Of the pair.
-  int32_t ready_small = 0;    // Rows that the pair's small workers can run now.
+  absl::Time now;
+  std::span<const Row> waiting;        // At least one.
+  RunningStep own;                     // Of the large worker.
+  std::span<const RunningStep> small;  // Steps that the pair's small workers run.
+  int32_t busy_small = 0;              // Rows ready or running there.
+  // Where the present wait for a small step ends whatever happens; infinite: none is armed.
+  absl::Time armed = absl::InfiniteFuture();
 };
 
-class ReleasePolicy {
- public:
-  virtual ~ReleasePolicy() = default;
-  // Indices into snapshot.waiting, ascending, each at most once.
-  virtual std::vector<size_t> Decide(const ReleaseSnapshot& snapshot) const = 0;
+struct ReleaseDecision {
+  bool release = false;
+  WaitOutcome outcome = WaitOutcome::kImmediate;  // Why; means something with `release`.
+  absl::Time until = absl::InfiniteFuture();      // Otherwise: decide again then.
+  absl::Time armed = absl::InfiniteFuture();      // For the next snapshot of this wait.
 };
 
-// Everything at once.
-class GreedyRelease : public ReleasePolicy {
- public:
-  std::vector<size_t> Decide(const ReleaseSnapshot& snapshot) const override;
-};
+// Steps of small workers that one decision looks at, the soonest ones.
+inline constexpr size_t kMaxEvents = 8;
+
+ReleaseDecision DecideRelease(const ReleaseSnapshot& snapshot, const ReleaseRule& rule);
 
 }  // namespace tokenrouter

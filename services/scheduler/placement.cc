@@ -129,6 +129,7 @@ void Placement::TurnGiven(RequestMachine* request, AttachedWorker* worker, int64
   if (worker->role == Role::kSmall) {
     request->SetPhase(Phase::kRunning, state_->now);
     CountReady(state_, request, worker);
+    worker->unread_ids += unseen_ids;
     return;
   }
   CountIdle(state_, request);

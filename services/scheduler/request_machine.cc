@@ -42,6 +42,7 @@ RequestMachine::RequestMachine(Origin origin, v1::GenerationSpec spec, TokenHist
       pen_(std::move(pen)),
       acked_(history_.prompt_length()),
       phase_since_(origin.submitted_at),
+      committed_at_(origin.submitted_at),
       stalled_since_(origin.submitted_at) {
   TR_CHECK(history_.tail().empty());
 }

@@ -90,11 +90,14 @@ class RequestMachine {
   int reopens() const { return reopens_; }
   absl::Time phase_since() const { return phase_since_; }
   absl::Time wait_until() const { return wait_until_; }
+  // Of its last committed token; when it was submitted while there is none of this term.
+  absl::Time committed_at() const { return committed_at_; }
   StreamId counted_on() const { return counted_on_; }
 
   // ---- rows ----
   // Why a row of `worker` does not count; nothing when it does.
   std::optional<DropReason> Refuses(Role role, StreamId worker, const v1::RowReport& row) const;
+  void CommittedAt(absl::Time now) { committed_at_ = now; }
   // Commits the row. REQUIRES: !Refuses(role, ...).
   void Accept(Role role, const v1::RowReport& row);
 
@@ -155,6 +158,7 @@ class RequestMachine {
   bool placed_ = false;
   int reopens_ = 0;
   absl::Time phase_since_;
+  absl::Time committed_at_;
   absl::Time stalled_since_;
   bool stall_armed_ = false;
   absl::Time wait_until_ = absl::InfiniteFuture();

@@ -19,6 +19,7 @@ void RowFlow::OnRow(AttachedWorker* worker, const v1::RowReport& row) {
   v1::TokenChunk* const chunk = row.ids_size() > 0 ? AddChunk(*request, row) : nullptr;
   Learn(*request, worker->role, row);
   request->Accept(worker->role, row);
+  if (row.ids_size() > 0) request->CommittedAt(state_->now);
   v1::Finish finish;
   if (row.has_finish()) {
     conclusion_->Finish(request, row.finish(), chunk);
@@ -167,37 +168,5 @@ void RowFlow::OnNeedIds(AttachedWorker* worker, const v1::NeedIds& need) {
 }
 
 void RowFlow::OnClosed(AttachedWorker* worker, uint64_t request) { worker->closing.erase(request); }
-
-void RowFlow::ReleaseRows() {
-  for (auto it = state_->releasable_workers.begin(); it != state_->releasable_workers.end();) {
-    AttachedWorker* const worker = state_->directory.Find(*it);
-    if (worker != nullptr && !worker->releasable.empty()) ReleaseRowsOf(worker);
-    const bool done = worker == nullptr || worker->releasable.empty();
-    it = done ? state_->releasable_workers.erase(it) : std::next(it);
-  }
-}
-
-void RowFlow::ReleaseRowsOf(AttachedWorker* worker) {
-  rows_.clear();
-  for (const auto& [key, row] : worker->releasable) {
-    rows_.push_back({key, state_->now - row.since, row.unseen_ids});
-  }
-  ReleaseSnapshot snapshot;
-  snapshot.worker = worker->stream;
-  snapshot.waiting = rows_;
-  snapshot.released = worker->ready;
-  snapshot.live_requests = state_->requests.live(worker->pair);
-  for (const StreamId stream : state_->directory.pair(worker->pair).workers[Index(Role::kSmall)]) {
-    snapshot.ready_small += state_->directory.Find(stream)->ready;
-  }
-  for (const size_t index : release_->Decide(snapshot)) {
-    const uint64_t key = rows_[index].request;
-    RequestMachine* const request = state_->requests.Find(key);
-    worker->releasable.erase(key);
-    request->SetPhase(Phase::kRunning, state_->now);
-    CountReady(state_, request, worker);
-    state_->outbox.workers.Get(worker->stream).add_releases(key);
-  }
-}
 
 }  // namespace tokenrouter

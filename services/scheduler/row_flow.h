@@ -1,14 +1,9 @@
-// RowFlow applies what workers say about requests: rows of a step, NeedIds, confirmed closes; and
-// releases rows to the large side as the policy says.
+// RowFlow applies what workers say about requests: rows of a step, NeedIds, confirmed closes.
 // Threads: lives on the scheduler's loop.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "services/scheduler/conclusion.h"
 #include "services/scheduler/core_state.h"
-#include "services/scheduler/large_release.h"
 #include "services/scheduler/mode_rule.h"
 #include "services/scheduler/placement.h"
 
@@ -17,19 +12,12 @@ namespace tokenrouter {
 class RowFlow {
  public:
   // All must outlive this object.
-  RowFlow(CoreState* state, Conclusion* conclusion, Placement* placement, const ModeRule* mode,
-          const ReleasePolicy* release)
-      : state_(state),
-        conclusion_(conclusion),
-        placement_(placement),
-        mode_(mode),
-        release_(release) {}
+  RowFlow(CoreState* state, Conclusion* conclusion, Placement* placement, const ModeRule* mode)
+      : state_(state), conclusion_(conclusion), placement_(placement), mode_(mode) {}
 
   void OnRow(AttachedWorker* worker, const v1::RowReport& row);
   void OnNeedIds(AttachedWorker* worker, const v1::NeedIds& need);
   void OnClosed(AttachedWorker* worker, uint64_t request);
-  // Asks the policy about every large worker with rows that wait.
-  void ReleaseRows();
   // The client confirmed; a row that waited for it may go on.
   void OnAcknowledged(RequestMachine* request);
   void StallTimer(RequestMachine* request);
@@ -42,15 +30,12 @@ class RowFlow {
   void Diverged(RequestMachine* request, Role role);
   void Depart(RequestMachine* request, const v1::Departure& departure);
   void Park(RequestMachine* request);
-  void ReleaseRowsOf(AttachedWorker* worker);
   bool ReachedLength(const RequestMachine& request, v1::Finish* finish) const;
 
   CoreState* const state_;
   Conclusion* const conclusion_;
   Placement* const placement_;
   const ModeRule* const mode_;
-  const ReleasePolicy* const release_;
-  std::vector<ReleaseSnapshot::Row> rows_;  // Reused.
 };
 
 }  // namespace tokenrouter

@@ -13,11 +13,13 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
       conclusion_(&state_),
       placement_(&state_, &conclusion_),
       mode_(&state_, &placement_),
-      rows_(&state_, &conclusion_, &placement_, &mode_,
-            parts.release == nullptr ? &greedy_ : parts.release),
+      rows_(&state_, &conclusion_, &placement_, &mode_),
+      release_(&state_),
       turns_(&state_),
+      steps_(&state_),
+      notices_(&state_),
       gateways_(&state_, &conclusion_, &placement_, &rows_, &mode_, std::move(parts.opening)),
-      workers_(&state_, &conclusion_, &placement_, &rows_, &turns_) {
+      workers_(&state_, &conclusion_, &placement_, &rows_, &turns_, &steps_) {
   TR_CHECK(state_.output != nullptr);
   conclusion_.on_end = [this, observe = std::move(parts.on_end)](RequestMachine* request) {
     placement_.Ended(request);
@@ -89,13 +91,18 @@ void SchedulerCore::OnTick(absl::Time now) {
   RunTimers();
   turns_.ExpireDue();
   placement_.MakeRoomAnywhere();
+  notices_.TellRules();
 }
 
 void SchedulerCore::Flush(absl::Time now) {
   state_.now = now;
   placement_.MakeRoomOfEnded();
-  rows_.ReleaseRows();
+  // Small steps that begin now are what large rows may wait for; released rows begin large steps.
+  steps_.StartDue();
+  release_.ReleaseRows();
+  steps_.StartDue();
   turns_.GrantFree();
+  notices_.TellSteps();
   Output* const output = state_.output;
   int sent = state_.outbox.workers.Flush(
       state_.term,

@@ -2,7 +2,7 @@
 // frames come out. The server and the simulator run this very class.
 // Streams are numbered by the caller and begin with their first frame, which must carry a hello.
 // What one batch of inputs produces is gathered; Flush sends it, one frame per peer.
-// Ownership: owns all requests. Output and ReleasePolicy must outlive it.
+// Ownership: owns all requests. Output must outlive it.
 // Threads: not thread-safe; one loop calls everything. Time never goes back.
 // Errors: a peer that breaks the protocol has its stream closed with the reason; a message that
 // does not count is dropped and counted.
@@ -20,9 +20,10 @@
 #include "services/scheduler/core_state.h"
 #include "services/scheduler/device_turns.h"
 #include "services/scheduler/gateway_sessions.h"
-#include "services/scheduler/large_release.h"
 #include "services/scheduler/mode_rule.h"
+#include "services/scheduler/peer_notices.h"
 #include "services/scheduler/placement.h"
+#include "services/scheduler/release_control.h"
 #include "services/scheduler/row_flow.h"
 #include "services/scheduler/worker_sessions.h"
 
@@ -32,7 +33,6 @@ class SchedulerCore {
  public:
   struct Parts {
     OpeningRule opening;
-    const ReleasePolicy* release = nullptr;  // Null: greedy.
     // Called for each request that ends, while it still exists; may be empty.
     std::function<void(const RequestMachine&, absl::Time now)> on_end;
     Output* output = nullptr;
@@ -54,6 +54,9 @@ class SchedulerCore {
   void OnTick(absl::Time now);
   // Releases, grants and sends what the inputs since the last call produced.
   void Flush(absl::Time now);
+  // When Flush should be called again though nothing came in: a wait ends then. Never earlier than
+  // the last Flush; the infinite future when ticks are enough.
+  absl::Time NextDeadline() const { return release_.NextDeadline(); }
 
   // Plans that should be made now, to be given back through AdoptPlan. Making one takes tens of
   // milliseconds: not on the thread that calls the rest.
@@ -87,13 +90,15 @@ class SchedulerCore {
   void CloseDeadWorkers();
   void RunTimers();
 
-  const GreedyRelease greedy_;
   CoreState state_;
   Conclusion conclusion_;
   Placement placement_;
   ModeRule mode_;
   RowFlow rows_;
+  ReleaseControl release_;
   DeviceTurns turns_;
+  StepTracker steps_;
+  PeerNotices notices_;
   GatewaySessions gateways_;
   WorkerSessions workers_;
 };

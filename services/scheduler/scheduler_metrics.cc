@@ -108,6 +108,11 @@ void SchedulerMetrics::FollowTurns() {
              {{"role", RoleName(role)}, {"outcome", kLeaseOutcomeNames[i]}},
              [r, i](const SchedulerCounters& c) { return c.lease_turns[r][i]; });
     }
+    for (size_t i = 0; i < kWaitOutcomes; ++i) {
+      Follow("deferrals_total", "Waits for a fuller batch that ended, by what ended them",
+             {{"role", RoleName(role)}, {"outcome", kWaitOutcomeNames[i]}},
+             [r, i](const SchedulerCounters& c) { return c.deferrals[r][i]; });
+    }
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "libs/batching_model/policy_name.h"
 #include "libs/config/settings.h"
 #include "libs/status/status_macros.h"
 
@@ -32,6 +34,65 @@ LargePrefill PrefillOf(const std::string& name) {
   return LargePrefill::kAuto;
 }
 
+// Flags of batching; the values here wait for nothing.
+struct BatchingFlags {
+  std::string policy = "model";
+  int32_t m_small = 1;
+  int32_t m_large = 1;
+  double wait_small_ms = 0;
+  double wait_large_ms = 0;
+  int32_t defer_cap_ms = 1000;
+};
+
+void AddBatching(BatchingFlags* flags, int32_t* shared_threshold, Settings* settings) {
+  std::vector<std::string> names;
+  for (const auto kind : AllPolicyKinds()) names.emplace_back(PolicyName(kind));
+  settings->AddChoice("batching", &flags->policy, names,
+                      "who waits for a fuller batch; model: what the measured steps say");
+  settings->Add("m_small", &flags->m_small, 1, kMaxRequests,
+                "static: rows that a small worker waits for");
+  settings->Add("m_large", &flags->m_large, 1, kMaxRequests,
+                "static: rows that a large worker, or its turn on a shared device, waits for");
+  settings->Add("wait_small_ms", &flags->wait_small_ms, 0, kMaxWaitMs,
+                "fixed_wait: how long a small worker's oldest row waits");
+  settings->Add("wait_large_ms", &flags->wait_large_ms, 0, kMaxWaitMs,
+                "fixed_wait: how long a large worker's oldest row waits");
+  settings->Add("defer_cap_ms", &flags->defer_cap_ms, 1, kMaxWaitMs,
+                "no row waits longer for a fuller batch");
+  settings->Add("shared_threshold", shared_threshold, 0, kMaxRequests,
+                "model: rows ready for the large model before it gets a shared device; 0: as "
+                "planned");
+}
+
+absl::Status Needs(bool given, const BatchingFlags& flags, absl::string_view policy,
+                   absl::string_view names) {
+  if (!given || flags.policy == policy) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(names,
+                                                 " mean nothing under --batching=", flags.policy,
+                                                 "; drop them or set --batching=", policy));
+}
+
+absl::StatusOr<BatchingPolicy> PolicyOf(const BatchingFlags& flags, int32_t shared_threshold) {
+  TR_RETURN_IF_ERROR(
+      Needs(flags.m_small > 1 || flags.m_large > 1, flags, "static", "--m_small and --m_large"));
+  TR_RETURN_IF_ERROR(Needs(flags.wait_small_ms > 0 || flags.wait_large_ms > 0, flags, "fixed_wait",
+                           "--wait_small_ms and --wait_large_ms"));
+  TR_RETURN_IF_ERROR(Needs(shared_threshold > 0, flags, "model", "values of --shared_threshold"));
+  BatchingPolicy policy;
+  TR_ASSIGN_OR_RETURN(policy.kind, ParsePolicyKind(flags.policy));
+  policy.m_small = flags.m_small;
+  policy.m_large = flags.m_large;
+  policy.wait_small_ms = flags.wait_small_ms;
+  policy.wait_large_ms = flags.wait_large_ms;
+  const double longest = std::max(flags.wait_small_ms, flags.wait_large_ms);
+  if (longest > flags.defer_cap_ms) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a fixed wait of ", longest, " ms is longer than --defer_cap_ms=", flags.defer_cap_ms,
+        ", which would end it; raise the cap or lower the wait"));
+  }
+  return policy;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
@@ -44,6 +105,7 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   auto place_wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.place_wait));
   auto wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.large_wait));
   auto drain_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(options.drain));
+  BatchingFlags batching;
   Settings settings("scheduler", "Brings requests, small and large workers together");
   settings.Add("listen", &options.listen, "host:port of the gRPC server");
   settings.Add("admin", &options.admin, "host:port of /metrics, /livez and /readyz");
@@ -70,12 +132,12 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
                "history again after it lost its place");
   settings.Add("credit", &core.credit, kMinCredit, kMaxCredit,
                "tokens that may be ahead of the client");
-  settings.Add("shared_threshold", &core.shared_threshold, 0, kMaxRequests,
-               "rows ready for the large model before it gets a shared device; 0: a fraction of "
-               "the live requests");
+  AddBatching(&batching, &core.shared_threshold, &settings);
   settings.Add("drain_ms", &drain_ms, 0, kMaxWaitMs, "for requests in flight after SIGTERM");
   TR_ASSIGN_OR_RETURN(const bool run, settings.Parse(argc, argv));
   if (!run) return std::nullopt;
+  TR_ASSIGN_OR_RETURN(core.batching, PolicyOf(batching, core.shared_threshold));
+  core.defer_cap = absl::Milliseconds(batching.defer_cap_ms);
   core.large_pool_gone = PolicyOf(policy);
   core.forced_mode = ForcedModeOf(mode);
   core.large_prefill = PrefillOf(prefill);

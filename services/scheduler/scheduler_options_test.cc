@@ -41,5 +41,34 @@ TEST(SchedulerOptions, NamesFlagAndRange) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("small_only")));
 }
 
+TEST(SchedulerOptions, ReadsTheBatchingPolicy) {
+  using Kind = BatchingPolicy::Kind;
+  TR_ASSERT_OK_AND_ASSIGN(const auto standard, Parse({}));
+  EXPECT_EQ(standard->core.batching.kind, Kind::kModel);
+  EXPECT_EQ(standard->core.defer_cap, absl::Seconds(1));
+  TR_ASSERT_OK_AND_ASSIGN(const auto fixed, Parse({"--batching=static", "--m_large=4"}));
+  EXPECT_EQ(fixed->core.batching.kind, Kind::kStatic);
+  EXPECT_EQ(fixed->core.batching.m_small, 1);
+  EXPECT_EQ(fixed->core.batching.m_large, 4);
+  TR_ASSERT_OK_AND_ASSIGN(const auto wait, Parse({"--batching=fixed_wait", "--wait_small_ms=0.5",
+                                                  "--wait_large_ms=8", "--defer_cap_ms=50"}));
+  EXPECT_EQ(wait->core.batching.kind, Kind::kFixedWait);
+  EXPECT_EQ(wait->core.batching.wait_small_ms, 0.5);
+  EXPECT_EQ(wait->core.batching.wait_large_ms, 8);
+  EXPECT_EQ(wait->core.defer_cap, absl::Milliseconds(50));
+}
+
+TEST(SchedulerOptions, RefusesBatchingFlagsThatMeanNothing) {
+  const auto refused = [](std::vector<const char*> flags, const char* why) {
+    EXPECT_THAT(Parse(std::move(flags)),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
+  };
+  refused({"--batching=hope"}, "longest_queue");
+  refused({"--m_large=4"}, "set --batching=static");
+  refused({"--batching=greedy", "--wait_large_ms=4"}, "set --batching=fixed_wait");
+  refused({"--batching=static", "--m_large=4", "--shared_threshold=3"}, "set --batching=model");
+  refused({"--batching=fixed_wait", "--wait_large_ms=60", "--defer_cap_ms=50"}, "raise the cap");
+}
+
 }  // namespace
 }  // namespace tokenrouter

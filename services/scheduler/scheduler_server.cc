@@ -154,7 +154,8 @@ class SchedulerServer::Impl : public Output {
       metrics_.Publish(core_, now);
     }
     PublishLive();
-    return std::max(absl::ZeroDuration(), last_tick_ + kTick - now);
+    const absl::Time next = std::min(last_tick_ + kTick, core_.NextDeadline());
+    return std::max(absl::ZeroDuration(), next - now);
   }
 
   void Plan(absl::Time now) {

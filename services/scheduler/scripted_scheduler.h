@@ -41,8 +41,14 @@ class ScriptedScheduler {
   static constexpr StreamId kSmall = 10;
   static constexpr StreamId kLarge = 20;
 
-  explicit ScriptedScheduler(CoreOptions options = {}, const ReleasePolicy* release = nullptr)
-      : core(options, kTerm, {.opening = OpeningOf, .release = release, .output = &peers}) {}
+  explicit ScriptedScheduler(CoreOptions options = {})
+      : core(options, kTerm, {.opening = OpeningOf, .on_end = {}, .output = &peers}) {}
+  // Large rows wait until there are `rows` of them, while the small side is busy.
+  static CoreOptions WaitingFor(int rows) {
+    CoreOptions options;
+    options.batching = {.kind = BatchingPolicy::Kind::kStatic, .m_large = rows};
+    return options;
+  }
 
   // ---- peers ----
   static v1::WorkerHello Hello(Role role, const std::string& id) {

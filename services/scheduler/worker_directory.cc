@@ -193,6 +193,15 @@ Device* WorkerDirectory::DeviceOf(const AttachedWorker& worker) {
   return found == devices_.end() ? nullptr : &found->second;
 }
 
+bool WorkerDirectory::TakesTurns(const AttachedWorker& worker) const {
+  const auto device = devices_.find(worker.hello.device_key());
+  if (device == devices_.end()) return false;
+  for (const StreamId member : device->second.members) {
+    if (Find(member)->role != worker.role) return true;
+  }
+  return false;
+}
+
 bool WorkerDirectory::SharesDevice(int pair) const {
   for (const auto& [key, device] : devices_) {
     bool present[kRoles] = {};

@@ -24,6 +24,7 @@
 #include "proto/scheduler.pb.h"
 #include "services/scheduler/core_options.h"
 #include "services/scheduler/kv_ledger.h"
+#include "services/scheduler/running_step.h"
 #include "services/scheduler/turn_lease.h"
 #include "services/scheduler/watchdog.h"
 
@@ -33,6 +34,15 @@ namespace tokenrouter {
 struct Releasable {
   absl::Time since;
   int64_t unseen_ids = 0;  // That the worker must read before it can answer.
+};
+
+// What a small worker was told about when to wait; see v1::Deferral.
+struct ToldDeferral {
+  v1::Deferral rule;
+  bool waits = false;  // The rule says more than nothing: it is told of large steps.
+  uint64_t steps = 0;  // Words about large steps so far.
+  int32_t batch = 0;   // Rows of the step that it was told of last; 0: none runs.
+  absl::Time since;    // Of that step.
 };
 
 struct AttachedWorker {
@@ -59,6 +69,18 @@ struct AttachedWorker {
   uint64_t last_turn = 0;      // Turn number of its last lease.
   bool nothing_ready = false;  // It said so when it gave back its lease; cleared by any command.
   bool told_since_grant = false;
+
+  RunningStep step;
+  bool step_from_idle = true;  // It ran nothing before: the step also took the way there and back.
+  int64_t unread_ids = 0;      // Given with its turns and not known to be read yet.
+  // On a shared device, of its rows that are ready: since when the oldest waits, and when one of
+  // them must start at the latest.
+  absl::Time oldest_ready = absl::InfiniteFuture();
+  absl::Time serve_by = absl::InfiniteFuture();
+  // Of its rows that wait for release: when to decide again, and where the present wait ends.
+  absl::Time release_at = absl::InfiniteFuture();
+  absl::Time release_armed = absl::InfiniteFuture();
+  ToldDeferral told;
 
   int32_t sequences() const { return static_cast<int32_t>(open.size() + closing.size()); }
   bool has_seat() const {
@@ -114,6 +136,8 @@ class WorkerDirectory {
   }
   // The device that the worker shares; null when it has one of its own.
   Device* DeviceOf(const AttachedWorker& worker);
+  // Whether the worker takes turns with a worker of the other role.
+  bool TakesTurns(const AttachedWorker& worker) const;
   // Whether a small and a large worker of the pair take turns on one device.
   bool SharesDevice(int pair) const;
 

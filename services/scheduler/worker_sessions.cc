@@ -96,6 +96,7 @@ void WorkerSessions::OnFrame(StreamId stream, const v1::WorkerFrame& frame) {
   if (worker == nullptr) return;
   Observe(worker, frame);
   if (frame.draining()) worker->draining = true;
+  if (frame.has_step()) steps_->Ended(worker, frame.step());
   for (const v1::RowReport& row : frame.rows()) rows_->OnRow(worker, row);
   for (const v1::NeedIds& need : frame.need_ids()) rows_->OnNeedIds(worker, need);
   for (const uint64_t closed : frame.closed()) rows_->OnClosed(worker, closed);
@@ -110,6 +111,7 @@ std::optional<int> WorkerSessions::OnGone(StreamId stream) {
   const int pair = worker->pair;
   const std::vector<uint64_t> requests(worker->open.begin(), worker->open.end());
   turns_->OnGone(*worker);
+  steps_->Gone(*worker);
   state_->directory.Remove(stream, state_->now);
   state_->ModelOf(pair).ShareDevice(state_->directory.SharesDevice(pair));
   state_->releasable_workers.erase(stream);
@@ -170,6 +172,8 @@ void WorkerSessions::CloseAll(const absl::Status& why) {
     state_->output->CloseWorker(stream, why);
   }
   state_->releasable_workers.clear();
+  state_->may_start.clear();
+  state_->large_steps_changed.clear();
 }
 
 }  // namespace tokenrouter

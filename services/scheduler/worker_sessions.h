@@ -12,6 +12,7 @@
 #include "services/scheduler/device_turns.h"
 #include "services/scheduler/placement.h"
 #include "services/scheduler/row_flow.h"
+#include "services/scheduler/step_tracker.h"
 
 namespace tokenrouter {
 
@@ -19,8 +20,13 @@ class WorkerSessions {
  public:
   // All must outlive this object.
   WorkerSessions(CoreState* state, Conclusion* conclusion, Placement* placement, RowFlow* rows,
-                 DeviceTurns* turns)
-      : state_(state), conclusion_(conclusion), placement_(placement), rows_(rows), turns_(turns) {}
+                 DeviceTurns* turns, StepTracker* steps)
+      : state_(state),
+        conclusion_(conclusion),
+        placement_(placement),
+        rows_(rows),
+        turns_(turns),
+        steps_(steps) {}
 
   bool Known(StreamId stream) const { return state_->directory.Find(stream) != nullptr; }
   // The pair that changed, or nothing when the worker was refused.
@@ -47,6 +53,7 @@ class WorkerSessions {
   Placement* const placement_;
   RowFlow* const rows_;
   DeviceTurns* const turns_;
+  StepTracker* const steps_;
 };
 
 }  // namespace tokenrouter

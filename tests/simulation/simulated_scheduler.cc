@@ -19,7 +19,7 @@ void SimulatedScheduler::Start(absl::Duration clock_skew) {
   const absl::Time wall_clock = events_->now() + clock_skew;
   core_ = std::make_unique<SchedulerCore>(
       options_, static_cast<uint64_t>(absl::ToUnixMillis(wall_clock)),
-      SchedulerCore::Parts{.opening = OpeningOf, .release = nullptr, .on_end = {}, .output = this});
+      SchedulerCore::Parts{.opening = OpeningOf, .on_end = {}, .output = this});
   last_tick_ = events_->now();
   const int generation = ++generation_;
   events_->After(kTick, [this, generation] { Tick(generation); });
@@ -30,6 +30,7 @@ void SimulatedScheduler::Kill() {
   core_.reset();
   ++restarts_;
   flush_due_ = false;
+  wake_at_ = absl::InfiniteFuture();
   frozen_until_ = absl::InfinitePast();
   unread_.clear();
   ++generation_;
@@ -99,8 +100,39 @@ void SimulatedScheduler::FlushSoon() {
   events_->After(kFlushDelay, [this, generation = generation_] {
     if (generation != generation_) return;
     flush_due_ = false;
-    if (!frozen()) core_->Flush(events_->now());
+    if (!frozen()) Flush();
   });
+}
+
+void SimulatedScheduler::Flush() {
+  core_->Flush(events_->now());
+  const absl::Time next = core_->NextDeadline();
+  // A past deadline would be one that the flush left open: time would stand still.
+  TR_CHECK(next > events_->now()) << "a wait has outlived its end";
+  if (next == absl::InfiniteFuture() || (wake_at_ > events_->now() && wake_at_ <= next)) return;
+  wake_at_ = next;
+  events_->At(next, [this, generation = generation_, next] {
+    if (generation != generation_ || wake_at_ != next) return;
+    wake_at_ = absl::InfiniteFuture();
+    if (!frozen()) Flush();
+  });
+}
+
+// Any plan must do: whatever it says, answers stay the same and all of them end.
+void SimulatedScheduler::DrawPlans() {
+  for (const PlanInputs& wanted : core_->WantedPlans(events_->now())) {
+    // Of a pair that is worth routing: the mode is drawn elsewhere.
+    PairPlan plan{.inputs = wanted,
+                  .prediction = {.policy = {},
+                                 .routed_per_s = 2,
+                                 .large_alone_per_s = 1,
+                                 .routed_ms_per_token = 1,
+                                 .large_alone_ms_per_token = 1000}};
+    plan.prediction.policy = {.kind = BatchingPolicy::Kind::kModel,
+                              .m_large = static_cast<int>(random_->Between(1, wanted.requests)),
+                              .beta = 0.1 * static_cast<double>(random_->Between(3, 20))};
+    core_->AdoptPlan(wanted.pair, plan, absl::Microseconds(1), events_->now());
+  }
 }
 
 void SimulatedScheduler::Tick(int generation) {
@@ -114,7 +146,8 @@ void SimulatedScheduler::Tick(int generation) {
   if (events_->now() - last_tick_ > options_.heartbeat) core_->ForgivePause(events_->now());
   last_tick_ = events_->now();
   core_->OnTick(events_->now());
-  core_->Flush(events_->now());
+  DrawPlans();
+  Flush();
   CheckWaits();
   for (const auto& turns : core_->counters().lease_turns) {
     expired_leases_ += turns[Index(LeaseOutcome::kExpired)];

@@ -52,6 +52,8 @@ class SimulatedScheduler : public Output {
   void Take(std::function<void()> input);
   void FlushSoon();
   void Tick(int generation);
+  void Flush();
+  void DrawPlans();
   void CheckWaits() const;
 
   EventQueue* const events_;
@@ -63,6 +65,7 @@ class SimulatedScheduler : public Output {
   uint64_t expired_leases_ = 0;
   bool flush_due_ = false;
   absl::Time last_tick_;
+  absl::Time wake_at_ = absl::InfiniteFuture();  // For the core's next deadline.
   absl::Time frozen_until_ = absl::InfinitePast();
   std::vector<std::function<void()>> unread_;  // What arrived since it froze.
   StreamId next_stream_ = 1;

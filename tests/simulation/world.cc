@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "libs/batching_model/policy_name.h"
 
 namespace tokenrouter::simulation {
 namespace {
@@ -27,6 +28,12 @@ CoreOptions DrawOptions(RandomSource* random) {
   options.shared_threshold = static_cast<int>(random->Between(0, 3));
   options.large_prefill = static_cast<LargePrefill>(random->Between(0, 3));
   options.place_wait = absl::Milliseconds(random->Between(0, 200));
+  options.batching = {.kind = AllPolicyKinds()[random->Between(0, 4)],
+                      .m_small = static_cast<int>(random->Between(1, 4)),
+                      .m_large = static_cast<int>(random->Between(1, 5)),
+                      .wait_small_ms = 0.1 * static_cast<double>(random->Between(0, 40)),
+                      .wait_large_ms = 0.1 * static_cast<double>(random->Between(0, 100))};
+  options.defer_cap = absl::Milliseconds(random->Between(1, 300));
   return options;
 }
 
@@ -143,6 +150,7 @@ ClientPlan World::DrawRequest(int number) {
     spec.set_service_mode(random_.Chance(0.5) ? v1::SERVICE_MODE_ROUTED
                                               : v1::SERVICE_MODE_LARGE_ALONE);
   }
+  DrawBounds(&spec);
   spec.set_string_stops(random_.Chance(0.3));
   plan.credit_window = spec.string_stops() ? options_.string_stop_credit : options_.credit;
   plan.starts_after = random_.Between(absl::ZeroDuration(), absl::Milliseconds(200));
@@ -154,6 +162,15 @@ ClientPlan World::DrawRequest(int number) {
     plan.stops_after = static_cast<int>(random_.Between(1, 20));
   }
   return plan;
+}
+
+void World::DrawBounds(v1::GenerationSpec* spec) {
+  const auto bound = [this] {
+    return random_.Chance(0.2) ? static_cast<int32_t>(random_.Between(1, 100)) : 0;
+  };
+  spec->set_max_defer_ms(bound());
+  spec->set_ttft_slo_ms(bound());
+  spec->set_token_slo_ms(bound());
 }
 
 void World::DrawSampling(v1::GenerationSpec* spec) {

@@ -30,6 +30,7 @@ class World {
   void BuildRequests();
   ClientPlan DrawRequest(int number);
   void PlanFaults();
+  void DrawBounds(v1::GenerationSpec* spec);
   void DrawSampling(v1::GenerationSpec* spec);
   void Fault();
   absl::Duration DrawPause();

@@ -1,0 +1,65 @@
+#include "services/scheduler/step_tracker.h"
+
+#include <algorithm>
+
+namespace tokenrouter {
+
+void StepTracker::LearnHop(const AttachedWorker& worker, const v1::StepReport& report) {
+  // A worker that takes turns, or waits by itself, began later than it was told.
+  const bool at_once = worker.step_from_idle && worker.hello.device_key().empty() &&
+                       !worker.told.waits && report.elapsed_us() > 0;
+  if (!worker.step.running() || !at_once) return;
+  const absl::Duration hop =
+      state_->now - worker.step.since - absl::Microseconds(report.elapsed_us());
+  // Longer than its step: it was not this step that ended.
+  if (hop > absl::Microseconds(report.elapsed_us())) return;
+  state_->ModelOf(worker.pair).ObserveHop(hop);
+}
+
+void StepTracker::Ended(AttachedWorker* worker, const v1::StepReport& report) {
+  LearnHop(*worker, report);
+  worker->step = {};
+  worker->step_from_idle = false;
+  worker->unread_ids = std::max<int64_t>(0, worker->unread_ids - report.new_ids());
+  state_->may_start.insert(worker->stream);
+  if (worker->role == Role::kLarge) {
+    state_->large_steps_changed.insert(worker->pair);
+    return;
+  }
+  // What a large worker of the pair waited for has come; another wait has its own end.
+  for (const StreamId stream : state_->releasable_workers) {
+    AttachedWorker* const large = state_->directory.Find(stream);
+    if (large != nullptr && large->pair == worker->pair) {
+      large->release_armed = absl::InfiniteFuture();
+    }
+  }
+}
+
+void StepTracker::Gone(const AttachedWorker& worker) {
+  state_->may_start.erase(worker.stream);
+  if (worker.role == Role::kLarge) state_->large_steps_changed.insert(worker.pair);
+}
+
+void StepTracker::StartDue() {
+  for (const StreamId stream : state_->may_start) {
+    AttachedWorker* const worker = state_->directory.Find(stream);
+    if (worker == nullptr || worker->step.running()) continue;
+    if (worker->ready == 0) {
+      worker->unread_ids = 0;
+      worker->step_from_idle = true;
+      continue;
+    }
+    RunningStep& step = worker->step;
+    step.since = state_->now;
+    step.rows = worker->ready;
+    step.ids = std::max<int64_t>(worker->ready, worker->unread_ids);
+    step.predicted = PredictStep(*state_, *worker, step.rows, step.ids);
+    if (step.predicted > absl::ZeroDuration() && worker->step_from_idle) {
+      step.predicted += state_->ModelOf(worker->pair).hop();
+    }
+    if (worker->role == Role::kLarge) state_->large_steps_changed.insert(worker->pair);
+  }
+  state_->may_start.clear();
+}
+
+}  // namespace tokenrouter
