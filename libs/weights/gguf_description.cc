@@ -21,9 +21,10 @@ absl::StatusOr<Architecture> ReadArchitecture(const GgufFile& file) {
   TR_ASSIGN_OR_RETURN(const std::string name, file.GetString("general.architecture"));
   if (name == "llama") return Architecture::kLlama;
   if (name == "qwen2") return Architecture::kQwen2;
+  if (name == "qwen3") return Architecture::kQwen3;
   return absl::InvalidArgumentError(absl::StrCat(file.path(),
                                                  ": metadata 'general.architecture' is '", name,
-                                                 "', supported are llama and qwen2"));
+                                                 "', supported are llama, qwen2 and qwen3"));
 }
 
 absl::Status ReadRopeDivisors(const GgufFile& file, RopeDescription& rope) {
@@ -139,6 +140,7 @@ absl::StatusOr<ModelDescription> DescribeGguf(const GgufFile& file) {
   TR_RETURN_IF_ERROR(ReadSpecialIds(file, model));
   model.tied_embeddings = file.FindTensor("output.weight") == nullptr;
   model.qkv_bias = file.FindTensor("blk.0.attn_q.bias") != nullptr;
+  model.qk_norm = model.architecture == Architecture::kQwen3;
   model.output_bias = file.FindTensor("blk.0.attn_output.bias") != nullptr;
   TR_RETURN_IF_ERROR(ValidateDescription(model, file.path()));
   return model;

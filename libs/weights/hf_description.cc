@@ -12,6 +12,8 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr int64_t kQwen3HeadDim = 128;
+
 absl::StatusOr<json::object> ReadJsonFile(const std::string& path) {
   TR_ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> file, MappedFile::Open(path));
   return ParseJsonObject(file->bytes(), path);
@@ -30,8 +32,11 @@ absl::Status ReadArchitecture(const json::object& config, const std::string& whe
     model.architecture = Architecture::kLlama;
   } else if (type == "qwen2") {
     model.architecture = Architecture::kQwen2;
+  } else if (type == "qwen3") {
+    model.architecture = Architecture::kQwen3;
   } else {
-    return Unsupported(where, "model_type", absl::StrCat("'", type, "'"), "llama, mistral, qwen2");
+    return Unsupported(where, "model_type", absl::StrCat("'", type, "'"),
+                       "llama, mistral, qwen2, qwen3");
   }
   // Qwen2 files state a window but switch it off with use_sliding_window.
   TR_ASSIGN_OR_RETURN(const bool sliding,
@@ -57,8 +62,10 @@ absl::Status ReadSizes(const json::object& config, const std::string& where,
   TR_ASSIGN_OR_RETURN(model.intermediate, JsonInt(config, "intermediate_size", where));
   TR_ASSIGN_OR_RETURN(model.heads, JsonInt(config, "num_attention_heads", where));
   TR_ASSIGN_OR_RETURN(model.kv_heads, JsonIntOr(config, "num_key_value_heads", model.heads, where));
-  const int64_t even_split = model.heads > 0 ? model.hidden / model.heads : 0;
-  TR_ASSIGN_OR_RETURN(model.head_dim, JsonIntOr(config, "head_dim", even_split, where));
+  // What the library that wrote the file takes for an absent head_dim.
+  int64_t default_head_dim = model.heads > 0 ? model.hidden / model.heads : 0;
+  if (model.architecture == Architecture::kQwen3) default_head_dim = kQwen3HeadDim;
+  TR_ASSIGN_OR_RETURN(model.head_dim, JsonIntOr(config, "head_dim", default_head_dim, where));
   TR_ASSIGN_OR_RETURN(model.vocab_rows, JsonInt(config, "vocab_size", where));
   TR_ASSIGN_OR_RETURN(model.context_length, JsonInt(config, "max_position_embeddings", where));
   TR_ASSIGN_OR_RETURN(model.rms_epsilon, JsonFloatOr(config, "rms_norm_eps", 1e-6, where));
@@ -68,6 +75,7 @@ absl::Status ReadSizes(const json::object& config, const std::string& where,
   TR_ASSIGN_OR_RETURN(const bool bias, JsonBoolOr(config, "attention_bias", false, where));
   model.qkv_bias = qwen2 || bias;
   model.output_bias = !qwen2 && bias;
+  model.qk_norm = model.architecture == Architecture::kQwen3;
   return absl::OkStatus();
 }
 

@@ -63,6 +63,19 @@ TEST_F(HfDescriptionTest, KnowsTheBiasesOfEachFamily) {
   EXPECT_TRUE(llama.output_bias);
 }
 
+TEST_F(HfDescriptionTest, KnowsTheHeadsOfQwen3) {
+  TR_ASSERT_OK_AND_ASSIGN(const ModelDescription stated,
+                          Describe(Config(R"(,"head_dim":96,"attention_bias":false)", "qwen3")));
+  EXPECT_EQ(stated.architecture, Architecture::kQwen3);
+  EXPECT_TRUE(stated.qk_norm);
+  EXPECT_FALSE(stated.qkv_bias);
+  EXPECT_FALSE(stated.output_bias);
+  EXPECT_EQ(stated.head_dim, 96);
+  EXPECT_EQ(stated.rope.dim, 96);
+  TR_ASSERT_OK_AND_ASSIGN(const ModelDescription absent, Describe(Config("", "qwen3")));
+  EXPECT_EQ(absent.head_dim, 128);
+}
+
 TEST_F(HfDescriptionTest, PrefersTheEosListOfTheGenerationConfig) {
   Write("generation_config.json", R"({"eos_token_id":[7,5],"pad_token_id":3})");
   TR_ASSERT_OK_AND_ASSIGN(const ModelDescription model,

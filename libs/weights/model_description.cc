@@ -56,7 +56,15 @@ absl::Status CheckRope(const RopeDescription& rope, int64_t head_dim, const std:
 }  // namespace
 
 std::string ArchitectureName(Architecture architecture) {
-  return architecture == Architecture::kLlama ? "llama" : "qwen2";
+  switch (architecture) {
+    case Architecture::kLlama:
+      return "llama";
+    case Architecture::kQwen2:
+      return "qwen2";
+    case Architecture::kQwen3:
+      return "qwen3";
+  }
+  return "";
 }
 
 absl::Status ValidateDescription(const ModelDescription& model, const std::string& where) {

@@ -13,7 +13,7 @@
 
 namespace tokenrouter {
 
-enum class Architecture { kLlama, kQwen2 };
+enum class Architecture { kLlama, kQwen2, kQwen3 };
 
 std::string ArchitectureName(Architecture architecture);
 
@@ -33,7 +33,7 @@ struct ModelDescription {
   bool tied_embeddings = false;  // The output matrix is the embedding table.
   bool qkv_bias = false;
   bool output_bias = false;  // Bias after the attention's output projection.
-  bool qk_norm = false;      // RMS norm of each query and key head; no supported family has it yet.
+  bool qk_norm = false;      // RMS norm of each query and key head, before rotary.
   int64_t bos_id = -1;
   int64_t pad_id = -1;
   std::vector<int64_t> eos_ids;  // Every id that ends an answer, the main one first; may be empty.

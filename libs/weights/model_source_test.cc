@@ -136,6 +136,20 @@ TEST(ModelSourceTest, SaysWhichTensorIsMissing) {
   }
 }
 
+TEST(ModelSourceTest, AsksQwen3FilesForTheNormsOfTheirHeads) {
+  OneLayerGguf file("qwen3");
+  EXPECT_THAT(file.Open(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("blk.0.attn_q_norm.weight")));
+  file.Add(OneLayerGguf::Layer("attn_q_norm"), {4});
+  file.Add(OneLayerGguf::Layer("attn_k_norm"), {2});
+  EXPECT_THAT(file.Open(),
+              StatusIs(kInvalid, AllOf(HasSubstr("'blk.0.attn_k_norm.weight'"), HasSubstr("[4]"))));
+  file.Add(OneLayerGguf::Layer("attn_k_norm"), {4});
+  TR_ASSERT_OK_AND_ASSIGN(const auto source, file.Open());
+  EXPECT_TRUE(source->description().qk_norm);
+  EXPECT_THAT(Rows(*source, TensorRole::kQuery, 1, 1), ElementsAre(4, 5, 6, 7));
+}
+
 TEST(ModelSourceTest, SaysWhichTensorHasAnotherShape) {
   OneLayerGguf file("llama");
   file.Add("blk.0.attn_k.weight", {4, 2});
@@ -144,8 +158,9 @@ TEST(ModelSourceTest, SaysWhichTensorHasAnotherShape) {
 }
 
 TEST(ModelSourceTest, RefusesOtherArchitectures) {
-  EXPECT_THAT(OneLayerGguf("gemma2").Open(),
-              StatusIs(kInvalid, AllOf(HasSubstr("'gemma2'"), HasSubstr("llama and qwen2"))));
+  EXPECT_THAT(
+      OneLayerGguf("gemma2").Open(),
+      StatusIs(kInvalid, AllOf(HasSubstr("'gemma2'"), HasSubstr("llama, qwen2 and qwen3"))));
 }
 
 TEST(ModelSourceTest, RefusesLayersAndBiasesTheModelDoesNotHave) {

@@ -30,6 +30,8 @@ constexpr RoleNames kNames[] = {
     {TensorRole::kGate, "ffn_gate.weight", "mlp.gate_proj.weight"},
     {TensorRole::kUp, "ffn_up.weight", "mlp.up_proj.weight"},
     {TensorRole::kDown, "ffn_down.weight", "mlp.down_proj.weight"},
+    {TensorRole::kQueryNorm, "attn_q_norm.weight", "self_attn.q_norm.weight"},
+    {TensorRole::kKeyNorm, "attn_k_norm.weight", "self_attn.k_norm.weight"},
 };
 
 const RoleNames& NamesOf(TensorRole role) {
@@ -81,6 +83,9 @@ std::vector<int64_t> ExpectedShape(TensorRole role, const ModelDescription& mode
       return {model.intermediate, model.hidden};
     case TensorRole::kDown:
       return {model.hidden, model.intermediate};
+    case TensorRole::kQueryNorm:
+    case TensorRole::kKeyNorm:
+      return {model.head_dim};
   }
   TR_CHECK(false) << "tensor role " << static_cast<int>(role);
   return {};
@@ -92,7 +97,9 @@ std::vector<TensorRole> RolesOf(const ModelDescription& model) {
     const bool qkv_bias = names.role == TensorRole::kQueryBias ||
                           names.role == TensorRole::kKeyBias ||
                           names.role == TensorRole::kValueBias;
+    const bool qk_norm = names.role == TensorRole::kQueryNorm || names.role == TensorRole::kKeyNorm;
     if (qkv_bias && !model.qkv_bias) continue;
+    if (qk_norm && !model.qk_norm) continue;
     if (names.role == TensorRole::kAttentionOutputBias && !model.output_bias) continue;
     if (names.role == TensorRole::kOutput && model.tied_embeddings) continue;
     roles.push_back(names.role);

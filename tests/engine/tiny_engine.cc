@@ -7,6 +7,7 @@
 #include "libs/status/check.h"
 #include "libs/torch_engine/cpu/kv_memory.h"
 #include "libs/torch_engine/model/decoder.h"
+#include "tests/support/tiny_family.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tiny_tokenizer.h"
 
@@ -15,32 +16,30 @@ namespace {
 
 constexpr int64_t kTinyKvBlocks = 64;
 
-TinyModelSpec SpecOf(Architecture architecture) {
-  TinyModelSpec spec = TinyLarge(architecture, 5);
-  spec.layers = 3;
-  spec.heads = 4;
-  spec.kv_heads = 2;
-  spec.tied_embeddings = architecture == Architecture::kQwen2;
-  return spec;
+TinyModelSpec SpecOf(const std::string& family) {
+  auto spec = TinyFamily(family, "large", 5);
+  TR_CHECK(spec.ok()) << spec.status().ToString();
+  if (spec->architecture == Architecture::kQwen2) spec->tied_embeddings = true;
+  return *spec;
 }
 
 }  // namespace
 
-std::string TinyModelPath(Architecture architecture) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/engine_tiny_", getpid(), "_",
-                                        ArchitectureName(architecture), ".gguf");
+std::string TinyModelPath(const std::string& family) {
+  const std::string path =
+      absl::StrCat(::testing::TempDir(), "/engine_tiny_", getpid(), "_", family, ".gguf");
   if (access(path.c_str(), R_OK) == 0) return path;
-  const absl::Status status = WriteTinyModel(SpecOf(architecture), TinyFormat::kGgufF32, path);
+  const absl::Status status = WriteTinyModel(SpecOf(family), TinyFormat::kGgufF32, path);
   TR_CHECK(status.ok()) << status.ToString();
   return path;
 }
 
-TorchEngineOptions TinyEngineOptions(Architecture architecture, WeightFormat format) {
+TorchEngineOptions TinyEngineOptions(const std::string& family, WeightFormat format) {
   TorchEngineOptions options;
-  options.model_path = TinyModelPath(architecture);
+  options.model_path = TinyModelPath(family);
   options.weight_format = format;
   options.kv_bytes =
-      kTinyKvBlocks * KvMemory::BlockBytes(AttentionShapeOf(DescribeTiny(SpecOf(architecture))));
+      kTinyKvBlocks * KvMemory::BlockBytes(AttentionShapeOf(DescribeTiny(SpecOf(family))));
   options.threads = 2;
   options.compute_nice = 0;
   options.max_rows = 16;

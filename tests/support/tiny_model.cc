@@ -75,7 +75,8 @@ float Gain(TensorRole role, const TinyModelSpec& spec) {
 
 bool IsNorm(TensorRole role) {
   return role == TensorRole::kOutputNorm || role == TensorRole::kAttentionNorm ||
-         role == TensorRole::kFeedForwardNorm;
+         role == TensorRole::kFeedForwardNorm || role == TensorRole::kQueryNorm ||
+         role == TensorRole::kKeyNorm;
 }
 
 float RowGain(TensorRole role, int64_t row) {
@@ -154,7 +155,7 @@ ModelDescription DescribeTiny(const TinyModelSpec& spec) {
   model.intermediate = spec.intermediate;
   model.heads = spec.heads;
   model.kv_heads = spec.kv_heads;
-  model.head_dim = spec.hidden / spec.heads;
+  model.head_dim = spec.head_dim > 0 ? spec.head_dim : spec.hidden / spec.heads;
   model.vocab_rows = spec.vocab_rows;
   model.context_length = spec.context_length;
   model.rms_epsilon = 1e-5;
@@ -162,6 +163,7 @@ ModelDescription DescribeTiny(const TinyModelSpec& spec) {
   model.rope.dim = model.head_dim;
   model.tied_embeddings = spec.tied_embeddings;
   model.qkv_bias = spec.architecture == Architecture::kQwen2;
+  model.qk_norm = spec.architecture == Architecture::kQwen3;
   model.pad_id = kTinyEndOfText;
   model.eos_ids = {kTinyImEnd, kTinyEndOfText};
   return model;

@@ -26,6 +26,7 @@ struct TinyModelSpec {
   int64_t intermediate = 128;
   int64_t heads = 2;
   int64_t kv_heads = 1;
+  int64_t head_dim = 0;      // 0: hidden / heads.
   int64_t vocab_rows = 320;  // At least kTinyTokenizerSize.
   int64_t context_length = 2048;
   bool tied_embeddings = false;

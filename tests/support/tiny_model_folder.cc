@@ -13,27 +13,38 @@ namespace {
 
 namespace json = boost::json;
 
+const char* ModelClass(const TinyModelSpec& spec) {
+  switch (spec.architecture) {
+    case Architecture::kLlama:
+      return "LlamaForCausalLM";
+    case Architecture::kQwen2:
+      return "Qwen2ForCausalLM";
+    case Architecture::kQwen3:
+      return "Qwen3ForCausalLM";
+  }
+  return "";
+}
+
 std::string ConfigJson(const TinyModelSpec& spec, bool bf16) {
   const ModelDescription model = DescribeTiny(spec);
-  const bool qwen2 = spec.architecture == Architecture::kQwen2;
-  return json::serialize(
-      json::object{{"architectures", json::array{qwen2 ? "Qwen2ForCausalLM" : "LlamaForCausalLM"}},
-                   {"model_type", ArchitectureName(spec.architecture)},
-                   {"hidden_act", "silu"},
-                   {"hidden_size", model.hidden},
-                   {"intermediate_size", model.intermediate},
-                   {"num_hidden_layers", model.layers},
-                   {"num_attention_heads", model.heads},
-                   {"num_key_value_heads", model.kv_heads},
-                   {"max_position_embeddings", model.context_length},
-                   {"rms_norm_eps", model.rms_epsilon},
-                   {"rope_theta", model.rope.theta},
-                   {"rope_scaling", nullptr},
-                   {"tie_word_embeddings", model.tied_embeddings},
-                   {"vocab_size", model.vocab_rows},
-                   {"pad_token_id", model.pad_id},
-                   {"eos_token_id", kTinyImEnd},
-                   {"torch_dtype", bf16 ? "bfloat16" : "float32"}});
+  return json::serialize(json::object{{"architectures", json::array{ModelClass(spec)}},
+                                      {"model_type", ArchitectureName(spec.architecture)},
+                                      {"hidden_act", "silu"},
+                                      {"hidden_size", model.hidden},
+                                      {"intermediate_size", model.intermediate},
+                                      {"num_hidden_layers", model.layers},
+                                      {"num_attention_heads", model.heads},
+                                      {"num_key_value_heads", model.kv_heads},
+                                      {"head_dim", model.head_dim},
+                                      {"max_position_embeddings", model.context_length},
+                                      {"rms_norm_eps", model.rms_epsilon},
+                                      {"rope_theta", model.rope.theta},
+                                      {"rope_scaling", nullptr},
+                                      {"tie_word_embeddings", model.tied_embeddings},
+                                      {"vocab_size", model.vocab_rows},
+                                      {"pad_token_id", model.pad_id},
+                                      {"eos_token_id", kTinyImEnd},
+                                      {"torch_dtype", bf16 ? "bfloat16" : "float32"}});
 }
 
 std::string GenerationConfigJson() {

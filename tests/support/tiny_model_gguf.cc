@@ -20,7 +20,7 @@ constexpr int32_t kControlToken = 3;
 constexpr int32_t kUnusedToken = 5;
 
 constexpr size_t kAlignment = 32;
-constexpr uint64_t kMetadataKeys = 20;
+constexpr uint64_t kMetadataKeys = 21;
 
 // Rows of queries and keys of llama files alternate between the two halves of a head.
 std::vector<float> Interleaved(const TinyTensor& tensor, int64_t head_dim) {
@@ -52,6 +52,7 @@ void PutArchitecture(const TinyModelSpec& spec, GgufBytes& file) {
   count("feed_forward_length", model.intermediate);
   count("attention.head_count", model.heads);
   count("attention.head_count_kv", model.kv_heads);
+  count("attention.key_length", model.head_dim);
   count("vocab_size", model.vocab_rows);
   file.Scalar<float>(architecture + ".rope.freq_base", kF32, static_cast<float>(model.rope.theta));
   file.Scalar<float>(architecture + ".attention.layer_norm_rms_epsilon", kF32,
@@ -82,7 +83,7 @@ void PutTokenizer(const TinyModelSpec& spec, GgufBytes& file) {
 
 absl::Status WriteTinyGguf(const TinyModelSpec& spec, bool f16, const std::string& path) {
   const std::vector<TinyTensor> tensors = TinyTensors(spec);
-  const int64_t head_dim = spec.hidden / spec.heads;
+  const int64_t head_dim = DescribeTiny(spec).head_dim;
   GgufBytes file;
   file.Header(tensors.size(), kMetadataKeys);
   PutArchitecture(spec, file);

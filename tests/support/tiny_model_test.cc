@@ -6,6 +6,7 @@
 
 #include "libs/status/status_matchers.h"
 #include "libs/weights/model_source.h"
+#include "tests/support/tiny_family.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace tokenrouter {
@@ -26,10 +27,15 @@ std::vector<float> AllRows(const ModelSource& source, TensorRole role, int64_t l
   return values;
 }
 
-class TinyModelTest : public ::testing::TestWithParam<Architecture> {};
+class TinyModelTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  static TinyModelSpec Spec(const std::string& size, uint64_t seed) {
+    return *TinyFamily(GetParam(), size, seed);
+  }
+};
 
 TEST_P(TinyModelTest, HoldsTheSameValuesInEveryFormat) {
-  const TinyModelSpec spec = TinySmall(GetParam(), 5);
+  const TinyModelSpec spec = Spec("small", 5);
   const std::vector<TinyTensor> tensors = TinyTensors(spec);
   for (const auto format : {TinyFormat::kFolderF32, TinyFormat::kFolderBf16, TinyFormat::kGgufF32,
                             TinyFormat::kGgufF16}) {
@@ -45,7 +51,7 @@ TEST_P(TinyModelTest, HoldsTheSameValuesInEveryFormat) {
 }
 
 TEST_P(TinyModelTest, IsDescribedAlikeInBothFormats) {
-  const TinyModelSpec spec = TinyLarge(GetParam(), 6);
+  const TinyModelSpec spec = Spec("large", 6);
   const std::string folder = TempPath("described");
   const std::string file = TempPath("described.gguf");
   ASSERT_THAT(WriteTinyModel(spec, TinyFormat::kFolderF32, folder), IsOk());
@@ -53,29 +59,30 @@ TEST_P(TinyModelTest, IsDescribedAlikeInBothFormats) {
   for (const std::string& path : {folder, file}) {
     TR_ASSERT_OK_AND_ASSIGN(const auto source, ModelSource::Open(path));
     const ModelDescription& model = source->description();
-    EXPECT_EQ(model.architecture, GetParam());
+    const ModelDescription expected = DescribeTiny(spec);
+    EXPECT_EQ(model.architecture, spec.architecture);
     EXPECT_EQ(model.layers, 3);
     EXPECT_EQ(model.hidden, 128);
     EXPECT_EQ(model.intermediate, 256);
     EXPECT_EQ(model.heads, 4);
     EXPECT_EQ(model.kv_heads, 2);
-    EXPECT_EQ(model.head_dim, 32);
+    EXPECT_EQ(model.head_dim, expected.head_dim);
     EXPECT_EQ(model.vocab_rows, 320);
     EXPECT_EQ(model.context_length, 2048);
     EXPECT_NEAR(model.rms_epsilon, 1e-5, 1e-11);
     EXPECT_EQ(model.rope.theta, 10000);
-    EXPECT_EQ(model.rope.dim, 32);
-    EXPECT_FALSE(model.tied_embeddings);
-    EXPECT_EQ(model.qkv_bias, GetParam() == Architecture::kQwen2);
+    EXPECT_EQ(model.rope.dim, expected.head_dim);
+    EXPECT_EQ(model.tied_embeddings, spec.tied_embeddings);
+    EXPECT_EQ(model.qkv_bias, expected.qkv_bias);
+    EXPECT_EQ(model.qk_norm, expected.qk_norm);
     EXPECT_EQ(model.pad_id, kTinyEndOfText);
     EXPECT_THAT(model.eos_ids, ElementsAre(kTinyImEnd, kTinyEndOfText));
     std::filesystem::remove_all(path);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, TinyModelTest,
-                         ::testing::Values(Architecture::kLlama, Architecture::kQwen2),
-                         [](const auto& info) { return ArchitectureName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Families, TinyModelTest, ::testing::ValuesIn(TinyFamilies()),
+                         [](const auto& info) { return info.param; });
 
 TEST(TinyModelTest, HasTheSameValuesOnEveryMachine) {
   const TinyTensor embedding = TinyTensors(TinySmall(Architecture::kLlama, 1)).front();

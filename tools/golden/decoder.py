@@ -1,4 +1,4 @@
-"""The llama / qwen2 decoder in plain numpy, float32 weights, float32 or float64 arithmetic.
+"""The llama / qwen2 / qwen3 decoder in plain numpy, float32 weights, float32 or float64 arithmetic.
 
 Written from the papers (RMSNorm, rotary embedding, grouped-query attention, SwiGLU) and the
 semantics of the published models, independently of libs/torch_engine. It recomputes the whole
@@ -40,12 +40,21 @@ class Decoder:
     def split_heads(self, x, heads):
         return x.reshape(x.shape[0], heads, self.dim).swapaxes(0, 1)
 
+    def head_norm(self, x, name):
+        """Qwen3 norms every query and key head before it is turned."""
+        weight = self.tensors.get(name + ".weight")
+        return x if weight is None else rms_norm(x, weight, self.config["rms_norm_eps"])
+
+    def turned(self, x, prefix, which, heads, tables):
+        projected = self.split_heads(self.project(x, prefix + which + "_proj"), heads)
+        return rotate(self.head_norm(projected, prefix + which + "_norm"), *tables)
+
     def attention(self, x, layer):
         prefix = "model.layers.%d.self_attn." % layer
         length = x.shape[0]
-        cos, sin = rotary_tables(length, self.dim, self.config["rope_theta"], self.dtype)
-        query = rotate(self.split_heads(self.project(x, prefix + "q_proj"), self.heads), cos, sin)
-        key = rotate(self.split_heads(self.project(x, prefix + "k_proj"), self.kv_heads), cos, sin)
+        tables = rotary_tables(length, self.dim, self.config["rope_theta"], self.dtype)
+        query = self.turned(x, prefix, "q", self.heads, tables)
+        key = self.turned(x, prefix, "k", self.kv_heads, tables)
         value = self.split_heads(self.project(x, prefix + "v_proj"), self.kv_heads)
         group = self.heads // self.kv_heads
         key, value = np.repeat(key, group, axis=0), np.repeat(value, group, axis=0)

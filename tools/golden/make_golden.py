@@ -28,6 +28,22 @@ import weight_files
 TINY_SEED = 11
 TINY_USABLE_IDS = 259  # 256 bytes and three special tokens; ids are byte values
 TINY_PROMPT = [257, *b"user\nSay something, please: \xe4\xbd\xa0\xe5\xa5\xbd!", 258, 10]
+TINY_LONG_PROMPT = [
+    257,
+    *b"user\nTell me, in some detail, how a river finds its way from the mountains to the sea, and ",
+    *b"why it bends.",
+    258,
+    10,
+]
+TINY_MODELS = [
+    ("llama", "small", TINY_PROMPT),
+    ("llama", "large", TINY_PROMPT),
+    ("qwen2", "small", TINY_PROMPT),
+    ("qwen2", "large", TINY_PROMPT),
+    ("qwen3", "small", TINY_LONG_PROMPT),
+    ("qwen3", "large", TINY_LONG_PROMPT),
+    ("qwen3_tied", "small", TINY_LONG_PROMPT),
+]
 REAL_PIECES = (
     "<|im_start|> user Ċ What Ġis Ġthe Ġcapital Ġof ĠFrance ? Ġ Why Ġis Ġit Ġfamous ? "
     "<|im_end|> Ċ <|im_start|> ass istant Ċ"
@@ -75,14 +91,13 @@ def write(out, name, content):
 
 
 def make_tiny(writer, out):
-    for architecture in ("llama", "qwen2"):
-        for size in ("small", "large"):
-            with tempfile.TemporaryDirectory() as folder:
-                subprocess.run([writer, folder, architecture, str(TINY_SEED), size], check=True)
-                model = decoder.Decoder(*weight_files.read(folder))
-            head = {"model": "tiny", "architecture": architecture, "size": size, "seed": TINY_SEED}
-            body = describe(model, TINY_PROMPT, TINY_USABLE_IDS, top=0)
-            write(out, "tiny_%s_%s.json" % (architecture, size), {**head, **body})
+    for family, size, prompt in TINY_MODELS:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run([writer, folder, family, str(TINY_SEED), size], check=True)
+            model = decoder.Decoder(*weight_files.read(folder))
+        head = {"model": "tiny", "family": family, "size": size, "seed": TINY_SEED}
+        body = describe(model, prompt, TINY_USABLE_IDS, top=0)
+        write(out, "tiny_%s_%s.json" % (family, size), {**head, **body})
 
 
 def make_real(path, out):

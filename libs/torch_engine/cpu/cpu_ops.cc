@@ -169,15 +169,20 @@ void CpuOps::RotaryAngles(const StepLayout& layout, std::span<const double> freq
 }
 
 void CpuOps::RotateAndStoreToken(const TokenRun& run, int32_t token, int64_t layer,
-                                 const float* cosines, const float* sines, float* qkv) {
+                                 const HeadNorms& norms, const float* cosines, const float* sines,
+                                 float* qkv) {
   const int64_t row = run.first_token + token;
   const int64_t half = shape_.rotary_dim / 2;
   float* const queries = qkv + row * shape_.qkv_floats();
   float* const keys = queries + shape_.query_floats();
   const float* const values = keys + shape_.kv_floats();
   for (int64_t head = 0; head < shape_.heads + shape_.kv_heads; ++head) {
-    kernels_.rotate(queries + head * shape_.head_dim, cosines + row * half, sines + row * half,
-                    half);
+    float* const channels = queries + head * shape_.head_dim;
+    const float* const norm = head < shape_.heads ? norms.query : norms.key;
+    if (norm != nullptr) {
+      kernels_.rms_norm(channels, norm, norms.epsilon, shape_.head_dim, channels);
+    }
+    kernels_.rotate(channels, cosines + row * half, sines + row * half, half);
   }
   const Position position = run.first + token;
   const BlockId block = run.blocks[position / kKvBlockTokens];
@@ -188,13 +193,13 @@ void CpuOps::RotateAndStoreToken(const TokenRun& run, int32_t token, int64_t lay
   }
 }
 
-void CpuOps::RotateAndStore(const StepLayout& layout, int64_t layer, const float* cosines,
-                            const float* sines, float* qkv) {
+void CpuOps::RotateAndStore(const StepLayout& layout, int64_t layer, const HeadNorms& norms,
+                            const float* cosines, const float* sines, float* qkv) {
   for (const TokenRun& run : layout.runs) {
     // Only tokens of one run share blocks, and they write different slots of them.
     ForRows(run.tokens, shape_.qkv_floats(), [&](int64_t first, int64_t count) {
       for (int64_t t = first; t < first + count; ++t) {
-        RotateAndStoreToken(run, static_cast<int32_t>(t), layer, cosines, sines, qkv);
+        RotateAndStoreToken(run, static_cast<int32_t>(t), layer, norms, cosines, sines, qkv);
       }
     });
   }

@@ -49,8 +49,8 @@ class CpuOps : public Ops {
   void KeepRows(std::span<const int64_t> rows, int64_t width, float* x) override;
   void RotaryAngles(const StepLayout& layout, std::span<const double> frequencies, double factor,
                     float* cosines, float* sines) override;
-  void RotateAndStore(const StepLayout& layout, int64_t layer, const float* cosines,
-                      const float* sines, float* qkv) override;
+  void RotateAndStore(const StepLayout& layout, int64_t layer, const HeadNorms& norms,
+                      const float* cosines, const float* sines, float* qkv) override;
   void Attend(const StepLayout& layout, int64_t layer, const float* qkv, float* out) override;
   void SwiGlu(const float* gate_up, int64_t rows, int64_t width, float* out) override;
 
@@ -59,8 +59,9 @@ class CpuOps : public Ops {
   // Calls use(first, count) for parts of [0, rows), on several threads when the work is worth it.
   template <typename Use>
   void ForRows(int64_t rows, int64_t floats_per_row, const Use& use);
-  void RotateAndStoreToken(const TokenRun& run, int32_t token, int64_t layer, const float* cosines,
-                           const float* sines, float* qkv);
+  void RotateAndStoreToken(const TokenRun& run, int32_t token, int64_t layer,
+                           const HeadNorms& norms, const float* cosines, const float* sines,
+                           float* qkv);
 
   const AttentionShape shape_;
   const WeightFormat weight_format_;

@@ -81,7 +81,8 @@ void Decoder::Forward(const StepLayout& layout, std::span<const TokenId> ids,
              model_.hidden, static_cast<float>(model_.rms_epsilon), normed_->data());
   for (int64_t layer = 0; layer < model_.layers; ++layer) {
     ops_->Multiply(weights_.layers[layer].qkv.get(), normed_->data(), layout.tokens, qkv_->data());
-    ops_->RotateAndStore(layout, layer, cosines_->data(), sines_->data(), qkv_->data());
+    ops_->RotateAndStore(layout, layer, NormsOf(layer), cosines_->data(), sines_->data(),
+                         qkv_->data());
     if (layer + 1 < model_.layers) {
       FinishLayer(layout, layer);
     } else if (!kept_rows_.empty()) {
@@ -91,6 +92,14 @@ void Decoder::Forward(const StepLayout& layout, std::span<const TokenId> ids,
       FinishLayer(kept_layout_, layer);
     }
   }
+}
+
+HeadNorms Decoder::NormsOf(int64_t layer) const {
+  if (!model_.qk_norm) return {};
+  const DecoderLayer& weights = weights_.layers[layer];
+  return {.query = weights.query_norm->data(),
+          .key = weights.key_norm->data(),
+          .epsilon = static_cast<float>(model_.rms_epsilon)};
 }
 
 void Decoder::FinishLayer(const StepLayout& layout, int64_t layer) {

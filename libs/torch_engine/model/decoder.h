@@ -1,5 +1,6 @@
-// The forward pass of the llama family (llama, qwen2): pre-norm layers of rotary grouped-query
-// attention and a gated feed-forward network. Knows no device: everything runs through Ops.
+// The forward pass of the llama family (llama, qwen2, qwen3): pre-norm layers of rotary
+// grouped-query attention and a gated feed-forward network. Knows no device: everything runs
+// through Ops.
 // Ownership: owns weights and activations; the device must outlive it. Threads: the engine's
 // thread. Units: rows of activations are tokens of the step; a choice is a position whose logits
 // are wanted.
@@ -44,6 +45,7 @@ class Decoder {
   absl::Status Allocate(int64_t max_tokens);
   // Fills kept_rows_ and kept_layout_.
   void KeepChoices(const StepLayout& layout, std::span<const int> choices);
+  HeadNorms NormsOf(int64_t layer) const;
   // The part of a layer behind its KV, for the rows that `layout` holds.
   void FinishLayer(const StepLayout& layout, int64_t layer);
 

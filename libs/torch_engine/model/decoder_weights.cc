@@ -60,6 +60,10 @@ class Loader {
     DecoderLayer out;
     TR_ASSIGN_OR_RETURN(out.attention_norm, LoadVector(kAttentionNorm, layer));
     TR_ASSIGN_OR_RETURN(out.feed_forward_norm, LoadVector(kFeedForwardNorm, layer));
+    if (model.qk_norm) {
+      TR_ASSIGN_OR_RETURN(out.query_norm, LoadVector(kQueryNorm, layer));
+      TR_ASSIGN_OR_RETURN(out.key_norm, LoadVector(kKeyNorm, layer));
+    }
     std::vector<float> qkv_bias, output_bias;
     if (model.qkv_bias) {
       for (const TensorRole role : {kQueryBias, kKeyBias, kValueBias}) {

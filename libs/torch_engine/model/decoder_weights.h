@@ -20,6 +20,7 @@ namespace tokenrouter {
 struct DecoderLayer {
   std::unique_ptr<FloatBuffer> attention_norm;
   std::unique_ptr<Matrix> qkv;
+  std::unique_ptr<FloatBuffer> query_norm, key_norm;  // Null where the model has none.
   std::unique_ptr<Matrix> attention_output;
   std::unique_ptr<FloatBuffer> feed_forward_norm;
   std::unique_ptr<Matrix> gate_up;

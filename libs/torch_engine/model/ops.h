@@ -47,6 +47,13 @@ struct AttentionShape {
   int64_t qkv_floats() const { return query_floats() + 2 * kv_floats(); }
 };
 
+// RMS norm of every query and key head before it is turned. Null weights: the model has none.
+struct HeadNorms {
+  const float* query = nullptr;  // {head_dim}
+  const float* key = nullptr;    // {head_dim}
+  float epsilon = 0;
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -77,10 +84,11 @@ class Ops {
   // Cosines and sines {tokens, frequencies} of position * frequency, times `factor`.
   virtual void RotaryAngles(const StepLayout& layout, std::span<const double> frequencies,
                             double factor, float* cosines, float* sines) = 0;
-  // Turns queries and keys by their position, in place, and stores keys and values of `layer`.
+  // Norms queries and keys head by head and turns them by their position, in place, then stores
+  // keys and values of `layer`.
   // `cosines` and `sines`: {tokens, rotary_dim / 2}. REQUIRES: the blocks of `layout` are extended.
-  virtual void RotateAndStore(const StepLayout& layout, int64_t layer, const float* cosines,
-                              const float* sines, float* qkv) = 0;
+  virtual void RotateAndStore(const StepLayout& layout, int64_t layer, const HeadNorms& norms,
+                              const float* cosines, const float* sines, float* qkv) = 0;
   // out {tokens, heads, head_dim} = attention of the queries in qkv, causal by position.
   virtual void Attend(const StepLayout& layout, int64_t layer, const float* qkv, float* out) = 0;
   // gate_up {rows, 2 * width} holds the gate, then up; out {rows, width} = silu(gate) * up.

@@ -1,0 +1,56 @@
+#include "tests/support/tiny_family.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace tokenrouter {
+namespace {
+
+struct Family {
+  const char* name;
+  Architecture architecture;
+  void (*change)(TinyModelSpec&);
+};
+
+void Nothing(TinyModelSpec&) {}
+// Wider than an even share of the hidden channels, as published models of the family are.
+void WideHeads(TinyModelSpec& spec) { spec.head_dim = 48; }
+void WideHeadsTied(TinyModelSpec& spec) {
+  WideHeads(spec);
+  spec.tied_embeddings = true;
+}
+
+constexpr Family kFamilies[] = {
+    {"llama", Architecture::kLlama, Nothing},
+    {"qwen2", Architecture::kQwen2, Nothing},
+    {"qwen3", Architecture::kQwen3, WideHeads},
+    {"qwen3_tied", Architecture::kQwen3, WideHeadsTied},
+};
+
+}  // namespace
+
+std::vector<std::string> TinyFamilies() {
+  std::vector<std::string> names;
+  for (const Family& family : kFamilies) names.emplace_back(family.name);
+  return names;
+}
+
+absl::StatusOr<TinyModelSpec> TinyFamily(const std::string& family, const std::string& size,
+                                         uint64_t seed) {
+  if (size != "small" && size != "large") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("size of a tiny model is '", size, "', expected small or large"));
+  }
+  for (const Family& known : kFamilies) {
+    if (family != known.name) continue;
+    TinyModelSpec spec =
+        size == "small" ? TinySmall(known.architecture, seed) : TinyLarge(known.architecture, seed);
+    known.change(spec);
+    return spec;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("family of a tiny model is '", family,
+                                                 "', expected one of ",
+                                                 absl::StrJoin(TinyFamilies(), ", ")));
+}
+
+}  // namespace tokenrouter
