@@ -17,11 +17,17 @@ void CountWait(const CoreState& state, const RequestMachine& request, AttachedWo
 
 }  // namespace
 
+int32_t ActiveRequests(const CoreState& state, int pair) {
+  const auto waiting = state.large_place_waiting.find(pair);
+  return state.requests.live(pair) -
+         (waiting == state.large_place_waiting.end() ? 0 : waiting->second);
+}
+
 BatchingPolicy PolicyOf(const CoreState& state, int pair) {
   const CoreOptions& options = state.options;
   if (options.batching.kind != BatchingPolicy::Kind::kModel) return options.batching;
   const PairModel& model = state.ModelOf(pair);
-  BatchingPolicy policy = model.Policy(state.requests.live(pair));
+  BatchingPolicy policy = model.Policy(ActiveRequests(state, pair));
   if (options.shared_threshold > 0 && model.shared_device()) {
     policy.kind = BatchingPolicy::Kind::kModel;
     policy.m_large = options.shared_threshold;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/scheduler.pb.h"
@@ -54,6 +55,7 @@ struct CoreState {
   absl::btree_set<StreamId> releasable_workers;  // Large workers with rows that wait for release.
   absl::btree_set<StreamId> may_start;           // Workers whose next step may have begun.
   absl::btree_set<int> large_steps_changed;      // Pairs with a large step that began or ended.
+  absl::flat_hash_map<int, int32_t> large_place_waiting;  // By pair: turns without a large worker.
 
   // What is known about a pair; made when it is first asked for.
   PairModel& ModelOf(int pair) const;
@@ -62,6 +64,9 @@ struct CoreState {
   mutable std::vector<std::unique_ptr<PairModel>> models_;  // By pair.
 };
 
+// Live requests of a pair, without those that wait for a place on a large worker: they take part in
+// no batch until they have one.
+int32_t ActiveRequests(const CoreState& state, int pair);
 // The policy that is in force for a pair now: the flag's, or what the plan says.
 BatchingPolicy PolicyOf(const CoreState& state, int pair);
 // Zero while no step of that side was measured.

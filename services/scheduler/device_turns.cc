@@ -88,6 +88,7 @@ void DeviceTurns::GrantOn(Device* device) {
                       state_->now);
   worker->last_turn = last_turn_;
   worker->told_since_grant = false;
+  worker->granted_at = state_->now;
   Tell(*worker, max_ms, decision->yield_at_departures);
 }
 

@@ -24,6 +24,7 @@ struct PlanInputs {
   double q = 1.0;
   double hop_ms = 0;
   bool shared_device = false;
+  int workers[kRoles] = {1, 1};  // Of each pool; a shared device is planned with one of each.
 };
 
 struct PairPlan {

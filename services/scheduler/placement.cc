@@ -200,8 +200,9 @@ void Placement::Wait(RequestMachine* request) {
   request->WaitUntil(WaitEnd(*request));
   state_->timers.Arm({request->wait_until(), request->origin().key, Timer::Kind::kWait});
   const absl::Time rank = role == Role::kLarge ? request->phase_since() : absl::InfinitePast();
-  if (waiting_[{pair, role}].Add(request->origin().key, rank) && !request->placed()) {
-    ++newcomers_;
+  if (waiting_[{pair, role}].Add(request->origin().key, rank)) {
+    newcomers_ += request->placed() ? 0 : 1;
+    state_->large_place_waiting[pair] += role == Role::kLarge ? 1 : 0;
   }
   if (role == Role::kLarge) MakeRoom(pair);
 }
@@ -209,11 +210,13 @@ void Placement::Wait(RequestMachine* request) {
 void Placement::Forget(RequestMachine* request) {
   const auto pool = waiting_.find({request->origin().pair, request->pen().role});
   if (pool == waiting_.end() || !pool->second.Remove(request->origin().key)) return;
-  if (!request->placed()) --newcomers_;
+  newcomers_ -= request->placed() ? 0 : 1;
+  state_->large_place_waiting[pool->first.first] -= pool->first.second == Role::kLarge ? 1 : 0;
 }
 
 void Placement::Clear() {
   waiting_.clear();
+  state_->large_place_waiting.clear();
   look_again_.clear();
   ended_in_.clear();
   newcomers_ = 0;

@@ -116,9 +116,13 @@ void SchedulerCore::Flush(absl::Time now) {
 std::vector<PlanInputs> SchedulerCore::WantedPlans(absl::Time now) {
   std::vector<PlanInputs> wanted;
   for (int pair = 0; pair < state_.directory.pairs(); ++pair) {
-    auto inputs = state_.ModelOf(pair).Wanted(state_.requests.live(pair), now);
+    auto inputs = state_.ModelOf(pair).Wanted(ActiveRequests(state_, pair), now);
     if (!inputs) continue;
     inputs->pair = pair;
+    for (int role = 0; role < kRoles; ++role) {
+      const auto& workers = state_.directory.pair(pair).workers[role];
+      inputs->workers[role] = std::max(1, static_cast<int>(workers.size()));
+    }
     wanted.push_back(*inputs);
   }
   return wanted;

@@ -5,12 +5,17 @@
 namespace tokenrouter {
 
 void StepTracker::LearnHop(const AttachedWorker& worker, const v1::StepReport& report) {
-  // A worker that takes turns, or waits by itself, began later than it was told.
-  const bool at_once = worker.step_from_idle && worker.hello.device_key().empty() &&
-                       !worker.told.waits && report.elapsed_us() > 0;
-  if (!worker.step.running() || !at_once) return;
-  const absl::Duration hop =
-      state_->now - worker.step.since - absl::Microseconds(report.elapsed_us());
+  if (report.elapsed_us() <= 0) return;
+  absl::Time since = worker.step.since;
+  if (worker.hello.device_key().empty()) {
+    // A worker that waits by itself began later than it was told.
+    if (!worker.step.running() || !worker.step_from_idle || worker.told.waits) return;
+  } else {
+    // One that takes turns began when it got its turn: the first step of each counts.
+    if (worker.granted_at == absl::InfinitePast()) return;
+    since = worker.granted_at;
+  }
+  const absl::Duration hop = state_->now - since - absl::Microseconds(report.elapsed_us());
   // Longer than its step: it was not this step that ended.
   if (hop > absl::Microseconds(report.elapsed_us())) return;
   state_->ModelOf(worker.pair).ObserveHop(hop);
@@ -18,6 +23,7 @@ void StepTracker::LearnHop(const AttachedWorker& worker, const v1::StepReport& r
 
 void StepTracker::Ended(AttachedWorker* worker, const v1::StepReport& report) {
   LearnHop(*worker, report);
+  worker->granted_at = absl::InfinitePast();
   worker->step = {};
   worker->step_from_idle = false;
   worker->unread_ids = std::max<int64_t>(0, worker->unread_ids - report.new_ids());

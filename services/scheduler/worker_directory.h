@@ -65,8 +65,9 @@ struct AttachedWorker {
   absl::btree_map<uint64_t, Releasable> releasable;
   absl::flat_hash_map<std::pair<std::string, uint32_t>, Position> held;  // From an earlier term.
 
-  int32_t ready = 0;           // Requests whose turn may run here now.
-  uint64_t last_turn = 0;      // Turn number of its last lease.
+  int32_t ready = 0;                             // Requests whose turn may run here now.
+  uint64_t last_turn = 0;                        // Turn number of its last lease.
+  absl::Time granted_at = absl::InfinitePast();  // Of a lease that has seen no step end yet.
   bool nothing_ready = false;  // It said so when it gave back its lease; cleared by any command.
   bool told_since_grant = false;
 
