@@ -66,6 +66,17 @@ absl::Status ReadRope(const GgufFile& file, const std::string& prefix, ModelDesc
   return ReadRopeDivisors(file, rope);
 }
 
+// Only files of Mistral models, whose architecture is llama, mean by it a window in every layer.
+absl::Status ReadWindow(const GgufFile& file, const std::string& prefix, ModelDescription& model) {
+  if (model.architecture != Architecture::kLlama) return absl::OkStatus();
+  const std::string key = prefix + "attention.sliding_window";
+  TR_ASSIGN_OR_RETURN(model.sliding_window, file.GetIntOr(key, 0));
+  if (!file.Has(key + "_pattern")) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(file.path(), ": metadata '", key,
+                                                 "_pattern' is set, supported is one window ",
+                                                 "for all layers"));
+}
+
 absl::Status ReadSizes(const GgufFile& file, const std::string& prefix, ModelDescription& model) {
   TR_ASSIGN_OR_RETURN(model.layers, file.GetInt(prefix + "block_count"));
   TR_ASSIGN_OR_RETURN(model.hidden, file.GetInt(prefix + "embedding_length"));
@@ -136,6 +147,7 @@ absl::StatusOr<ModelDescription> DescribeGguf(const GgufFile& file) {
   const std::string prefix = ArchitectureName(model.architecture) + ".";
   TR_ASSIGN_OR_RETURN(model.name, file.GetStringOr("general.name", file.path()));
   TR_RETURN_IF_ERROR(ReadSizes(file, prefix, model));
+  TR_RETURN_IF_ERROR(ReadWindow(file, prefix, model));
   TR_RETURN_IF_ERROR(ReadRope(file, prefix, model));
   TR_RETURN_IF_ERROR(ReadSpecialIds(file, model));
   model.tied_embeddings = file.FindTensor("output.weight") == nullptr;

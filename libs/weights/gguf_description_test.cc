@@ -15,17 +15,17 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 // A description without weights but the embedding: 8 channels, two heads, one key-value head.
 class Metadata {
  public:
-  Metadata() {
-    body_.String("general.architecture", "qwen2").String("general.name", "Some Model");
+  explicit Metadata(const std::string& architecture = "qwen2") : architecture_(architecture) {
+    body_.String("general.architecture", architecture).String("general.name", "Some Model");
     Count("block_count", 2).Count("context_length", 64).Count("embedding_length", 8);
     Count("feed_forward_length", 16).Count("attention.head_count", 2);
     Count("attention.head_count_kv", 1).Float("attention.layer_norm_rms_epsilon", 1e-5F);
   }
   Metadata& Count(const std::string& key, uint32_t value) {
-    return Put([&] { body_.Scalar<uint32_t>("qwen2." + key, 4, value); });
+    return Put([&] { body_.Scalar<uint32_t>(architecture_ + "." + key, 4, value); });
   }
   Metadata& Float(const std::string& key, float value) {
-    return Put([&] { body_.Scalar<float>("qwen2." + key, 6, value); });
+    return Put([&] { body_.Scalar<float>(architecture_ + "." + key, 6, value); });
   }
   Metadata& Text(const std::string& key, const std::string& value) {
     return Put([&] { body_.String(key, value); });
@@ -65,6 +65,7 @@ class Metadata {
     return *this;
   }
 
+  const std::string architecture_;
   GgufBytes body_;
   uint64_t keys_ = 2;  // The two strings of the constructor.
   std::vector<float> divisors_;
@@ -101,6 +102,14 @@ TEST(GgufDescriptionTest, AddsTheControlTokensThatEndAnAnswer) {
   EXPECT_THAT(model.eos_ids, ElementsAre(2, 0));
   EXPECT_EQ(model.bos_id, 0);
   EXPECT_EQ(model.pad_id, 0);
+}
+
+TEST(GgufDescriptionTest, ReadsTheWindowOfLlamaFiles) {
+  EXPECT_EQ(Metadata("llama").Describe()->sliding_window, 0);
+  EXPECT_EQ(Metadata("llama").Count("attention.sliding_window", 48).Describe()->sliding_window, 48);
+  EXPECT_EQ(Metadata("qwen2").Count("attention.sliding_window", 48).Describe()->sliding_window, 0);
+  EXPECT_THAT(Metadata("llama").Count("attention.sliding_window_pattern", 6).Describe(),
+              StatusIs(kInvalid, HasSubstr("sliding_window_pattern")));
 }
 
 TEST(GgufDescriptionTest, ReadsRotaryScalings) {

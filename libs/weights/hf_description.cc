@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
+#include "libs/weights/hf_window.h"
 #include "libs/weights/json_fields.h"
 #include "libs/weights/mapped_file.h"
 
@@ -19,12 +20,6 @@ absl::StatusOr<json::object> ReadJsonFile(const std::string& path) {
   return ParseJsonObject(file->bytes(), path);
 }
 
-absl::Status Unsupported(const std::string& where, const std::string& field,
-                         const std::string& value, const std::string& allowed) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(where, ": '", field, "' is ", value, ", supported: ", allowed));
-}
-
 absl::Status ReadArchitecture(const json::object& config, const std::string& where,
                               ModelDescription& model) {
   TR_ASSIGN_OR_RETURN(const std::string type, JsonString(config, "model_type", where));
@@ -35,23 +30,17 @@ absl::Status ReadArchitecture(const json::object& config, const std::string& whe
   } else if (type == "qwen3") {
     model.architecture = Architecture::kQwen3;
   } else {
-    return Unsupported(where, "model_type", absl::StrCat("'", type, "'"),
-                       "llama, mistral, qwen2, qwen3");
-  }
-  // Qwen2 files state a window but switch it off with use_sliding_window.
-  TR_ASSIGN_OR_RETURN(const bool sliding,
-                      JsonBoolOr(config, "use_sliding_window", type == "mistral", where));
-  if (sliding && FindJson(config, "sliding_window") != nullptr) {
-    return Unsupported(where, "sliding_window", "set", "null (full attention)");
+    return UnsupportedField(where, "model_type", absl::StrCat("'", type, "'"),
+                            "llama, mistral, qwen2, qwen3");
   }
   if (FindJson(config, "hidden_act") != nullptr) {
     TR_ASSIGN_OR_RETURN(const std::string activation, JsonString(config, "hidden_act", where));
     if (activation != "silu") {
-      return Unsupported(where, "hidden_act", absl::StrCat("'", activation, "'"), "'silu'");
+      return UnsupportedField(where, "hidden_act", absl::StrCat("'", activation, "'"), "'silu'");
     }
   }
   TR_ASSIGN_OR_RETURN(const bool mlp_bias, JsonBoolOr(config, "mlp_bias", false, where));
-  if (mlp_bias) return Unsupported(where, "mlp_bias", "true", "false");
+  if (mlp_bias) return UnsupportedField(where, "mlp_bias", "true", "false");
   return absl::OkStatus();
 }
 
@@ -102,8 +91,8 @@ absl::Status ReadScaling(const json::object& scaling, const std::string& where,
     TR_ASSIGN_OR_RETURN(rope.beta_slow, JsonFloatOr(scaling, "beta_slow", 1, where));
     TR_ASSIGN_OR_RETURN(rope.attention_factor, JsonFloatOr(scaling, "attention_factor", 0, where));
   } else {
-    return Unsupported(where, type_field, absl::StrCat("'", type, "'"),
-                       "default, linear, llama3, yarn");
+    return UnsupportedField(where, type_field, absl::StrCat("'", type, "'"),
+                            "default, linear, llama3, yarn");
   }
   return absl::OkStatus();
 }
@@ -146,6 +135,8 @@ absl::StatusOr<ModelDescription> DescribeHfFolder(const std::string& folder) {
   model.name = clean.filename().string();
   TR_RETURN_IF_ERROR(ReadArchitecture(config, where, model));
   TR_RETURN_IF_ERROR(ReadSizes(config, where, model));
+  TR_ASSIGN_OR_RETURN(const std::string type, JsonString(config, "model_type", where));
+  TR_ASSIGN_OR_RETURN(model.sliding_window, ReadHfWindow(config, type, model.layers, where));
   TR_RETURN_IF_ERROR(ReadRope(config, where, model));
   TR_RETURN_IF_ERROR(ReadSpecialIds(config, where, model));
   const std::string generation_path = folder + "/generation_config.json";

@@ -114,11 +114,43 @@ TEST_F(HfDescriptionTest, RefusesWhatItWouldRunWrongly) {
               StatusIs(kInvalid, HasSubstr("'longrope'")));
   EXPECT_THAT(Describe(Config(R"(,"hidden_act":"gelu")")), StatusIs(kInvalid, HasSubstr("gelu")));
   EXPECT_THAT(Describe(Config(R"(,"mlp_bias":true)")), StatusIs(kInvalid, HasSubstr("mlp_bias")));
-  EXPECT_THAT(Describe(Config(R"(,"sliding_window":4096)", "mistral")),
-              StatusIs(kInvalid, HasSubstr("sliding_window")));
-  EXPECT_THAT(Describe(Config(R"(,"sliding_window":null)", "mistral")), IsOk());
-  EXPECT_THAT(Describe(Config(R"(,"sliding_window":4096,"use_sliding_window":false)", "qwen2")),
-              IsOk());
+}
+
+TEST_F(HfDescriptionTest, KnowsTheWindowOfEachFamily) {
+  const auto window = [&](const std::string& more, const std::string& type) {
+    const auto model = Describe(Config(more, type));
+    EXPECT_THAT(model, IsOk());
+    return model->sliding_window;
+  };
+  EXPECT_EQ(window(R"(,"sliding_window":1024)", "mistral"), 1024);
+  EXPECT_EQ(window(R"(,"sliding_window":null)", "mistral"), 0);
+  EXPECT_EQ(window("", "mistral"), 4096);
+  EXPECT_EQ(window(R"(,"sliding_window":1024)", "llama"), 0);
+  EXPECT_EQ(window(R"(,"sliding_window":1024,"use_sliding_window":false)", "qwen2"), 0);
+  // The model of Config() has 16 layers.
+  const std::string used = R"(,"sliding_window":1024,"use_sliding_window":true)";
+  EXPECT_EQ(window(used, "qwen2"), 0);
+  EXPECT_EQ(window(used + R"(,"max_window_layers":16)", "qwen3"), 0);
+  EXPECT_EQ(window(used + R"(,"max_window_layers":0)", "qwen3"), 1024);
+  EXPECT_EQ(window(used + R"(,"layer_types":["sliding_attention","sliding_attention"])", "qwen3"),
+            1024);
+  EXPECT_EQ(window(R"(,"layer_types":["full_attention"])", "qwen3"), 0);
+}
+
+TEST_F(HfDescriptionTest, RefusesWindowsThatDifferBetweenLayers) {
+  const std::string used = R"(,"sliding_window":1024,"use_sliding_window":true)";
+  EXPECT_THAT(Describe(Config(used + R"(,"max_window_layers":8)", "qwen2")),
+              StatusIs(kInvalid, AllOf(HasSubstr("config.json"), HasSubstr("'max_window_layers'"),
+                                       HasSubstr("16 layers"))));
+  EXPECT_THAT(
+      Describe(Config(R"(,"layer_types":["full_attention","sliding_attention"])", "qwen3")),
+      StatusIs(kInvalid, AllOf(HasSubstr("'layer_types'"), HasSubstr("sliding_attention"))));
+  EXPECT_THAT(Describe(Config(R"(,"layer_types":["linear_attention"])", "qwen3")),
+              StatusIs(kInvalid, HasSubstr("'linear_attention'")));
+  EXPECT_THAT(Describe(Config(R"(,"layer_types":[3])", "qwen3")),
+              StatusIs(kInvalid, HasSubstr("an array of strings")));
+  EXPECT_THAT(Describe(Config(R"(,"sliding_window":0)", "mistral")),
+              StatusIs(kInvalid, HasSubstr("'sliding_window' is 0")));
 }
 
 TEST_F(HfDescriptionTest, SaysWhichFieldIsMissingOrWrong) {

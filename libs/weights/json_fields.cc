@@ -121,4 +121,26 @@ absl::StatusOr<std::vector<int64_t>> JsonInts(const json::object& object, const 
   return numbers;
 }
 
+absl::StatusOr<std::vector<std::string>> JsonStrings(const json::object& object,
+                                                     const std::string& key,
+                                                     const std::string& where) {
+  std::vector<std::string> texts;
+  const json::value* value = FindJson(object, key);
+  if (value == nullptr) return texts;
+  const json::array* array = value->if_array();
+  if (array == nullptr) return WrongKind(*value, key, "an array of strings", where);
+  for (const json::value& element : *array) {
+    const json::string* text = element.if_string();
+    if (text == nullptr) return WrongKind(element, key, "an array of strings", where);
+    texts.emplace_back(text->data(), text->size());
+  }
+  return texts;
+}
+
+absl::Status UnsupportedField(const std::string& where, const std::string& field,
+                              const std::string& value, const std::string& supported) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": '", field, "' is ", value, ", supported: ", supported));
+}
+
 }  // namespace tokenrouter

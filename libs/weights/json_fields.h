@@ -41,4 +41,13 @@ absl::StatusOr<std::string> JsonString(const boost::json::object& object, const 
 absl::StatusOr<std::vector<int64_t>> JsonInts(const boost::json::object& object,
                                               const std::string& key, const std::string& where);
 
+// An array of strings; empty when absent.
+absl::StatusOr<std::vector<std::string>> JsonStrings(const boost::json::object& object,
+                                                     const std::string& key,
+                                                     const std::string& where);
+
+// INVALID_ARGUMENT "<where>: '<field>' is <value>, supported: <supported>".
+absl::Status UnsupportedField(const std::string& where, const std::string& field,
+                              const std::string& value, const std::string& supported);
+
 }  // namespace tokenrouter

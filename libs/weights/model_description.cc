@@ -78,6 +78,8 @@ absl::Status ValidateDescription(const ModelDescription& model, const std::strin
   TR_RETURN_IF_ERROR(CheckRange(where, "vocabulary rows", model.vocab_rows, 1, kMaxVocabRows));
   TR_RETURN_IF_ERROR(
       CheckRange(where, "context length", model.context_length, 1, kMaxContextLength));
+  TR_RETURN_IF_ERROR(
+      CheckRange(where, "sliding window", model.sliding_window, 0, kMaxContextLength));
   if (model.heads % model.kv_heads != 0) {
     return absl::InvalidArgumentError(absl::StrCat(where, ": head count ", model.heads,
                                                    " is no multiple of the ", model.kv_heads,

@@ -169,7 +169,7 @@ std::vector<const KernelTable*> AllKernels() {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, EngineIdentityTest,
-    ::testing::Combine(::testing::Values("llama", "qwen2", "qwen3"),
+    ::testing::Combine(::testing::Values("llama", "qwen2", "qwen3", "mistral"),
                        ::testing::Values(WeightFormat::kInt8, WeightFormat::kFp32),
                        ::testing::ValuesIn(AllKernels())),
     [](const auto& info) {

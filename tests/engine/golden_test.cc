@@ -77,7 +77,8 @@ INSTANTIATE_TEST_SUITE_P(Tiny, GoldenTest,
                          ::testing::Values("tiny_llama_small", "tiny_llama_large",
                                            "tiny_qwen2_small", "tiny_qwen2_large",
                                            "tiny_qwen3_small", "tiny_qwen3_large",
-                                           "tiny_qwen3_tied_small"),
+                                           "tiny_qwen3_tied_small", "tiny_mistral_small",
+                                           "tiny_mistral_large"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -20,11 +20,13 @@ void WideHeadsTied(TinyModelSpec& spec) {
   spec.tied_embeddings = true;
 }
 
+// Longer than a KV block, and no multiple of one.
+void Window(TinyModelSpec& spec) { spec.sliding_window = 40; }
+
 constexpr Family kFamilies[] = {
-    {"llama", Architecture::kLlama, Nothing},
-    {"qwen2", Architecture::kQwen2, Nothing},
-    {"qwen3", Architecture::kQwen3, WideHeads},
-    {"qwen3_tied", Architecture::kQwen3, WideHeadsTied},
+    {"llama", Architecture::kLlama, Nothing},   {"qwen2", Architecture::kQwen2, Nothing},
+    {"qwen3", Architecture::kQwen3, WideHeads}, {"qwen3_tied", Architecture::kQwen3, WideHeadsTied},
+    {"mistral", Architecture::kLlama, Window},
 };
 
 }  // namespace

@@ -158,6 +158,7 @@ ModelDescription DescribeTiny(const TinyModelSpec& spec) {
   model.head_dim = spec.head_dim > 0 ? spec.head_dim : spec.hidden / spec.heads;
   model.vocab_rows = spec.vocab_rows;
   model.context_length = spec.context_length;
+  model.sliding_window = spec.sliding_window;
   model.rms_epsilon = 1e-5;
   model.rope.theta = 10000;
   model.rope.dim = model.head_dim;

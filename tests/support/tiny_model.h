@@ -29,6 +29,7 @@ struct TinyModelSpec {
   int64_t head_dim = 0;      // 0: hidden / heads.
   int64_t vocab_rows = 320;  // At least kTinyTokenizerSize.
   int64_t context_length = 2048;
+  int64_t sliding_window = 0;  // Not 0: a Mistral model.
   bool tied_embeddings = false;
   uint64_t seed = 1;
 };

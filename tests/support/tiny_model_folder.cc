@@ -13,7 +13,12 @@ namespace {
 
 namespace json = boost::json;
 
+std::string ModelType(const TinyModelSpec& spec) {
+  return spec.sliding_window > 0 ? "mistral" : ArchitectureName(spec.architecture);
+}
+
 const char* ModelClass(const TinyModelSpec& spec) {
+  if (spec.sliding_window > 0) return "MistralForCausalLM";
   switch (spec.architecture) {
     case Architecture::kLlama:
       return "LlamaForCausalLM";
@@ -27,24 +32,26 @@ const char* ModelClass(const TinyModelSpec& spec) {
 
 std::string ConfigJson(const TinyModelSpec& spec, bool bf16) {
   const ModelDescription model = DescribeTiny(spec);
-  return json::serialize(json::object{{"architectures", json::array{ModelClass(spec)}},
-                                      {"model_type", ArchitectureName(spec.architecture)},
-                                      {"hidden_act", "silu"},
-                                      {"hidden_size", model.hidden},
-                                      {"intermediate_size", model.intermediate},
-                                      {"num_hidden_layers", model.layers},
-                                      {"num_attention_heads", model.heads},
-                                      {"num_key_value_heads", model.kv_heads},
-                                      {"head_dim", model.head_dim},
-                                      {"max_position_embeddings", model.context_length},
-                                      {"rms_norm_eps", model.rms_epsilon},
-                                      {"rope_theta", model.rope.theta},
-                                      {"rope_scaling", nullptr},
-                                      {"tie_word_embeddings", model.tied_embeddings},
-                                      {"vocab_size", model.vocab_rows},
-                                      {"pad_token_id", model.pad_id},
-                                      {"eos_token_id", kTinyImEnd},
-                                      {"torch_dtype", bf16 ? "bfloat16" : "float32"}});
+  json::object config({{"architectures", json::array{ModelClass(spec)}},
+                       {"model_type", ModelType(spec)},
+                       {"hidden_act", "silu"},
+                       {"hidden_size", model.hidden},
+                       {"intermediate_size", model.intermediate},
+                       {"num_hidden_layers", model.layers},
+                       {"num_attention_heads", model.heads},
+                       {"num_key_value_heads", model.kv_heads},
+                       {"head_dim", model.head_dim},
+                       {"max_position_embeddings", model.context_length},
+                       {"rms_norm_eps", model.rms_epsilon},
+                       {"rope_theta", model.rope.theta},
+                       {"rope_scaling", nullptr},
+                       {"tie_word_embeddings", model.tied_embeddings},
+                       {"vocab_size", model.vocab_rows},
+                       {"pad_token_id", model.pad_id},
+                       {"eos_token_id", kTinyImEnd},
+                       {"torch_dtype", bf16 ? "bfloat16" : "float32"}});
+  if (model.sliding_window > 0) config["sliding_window"] = model.sliding_window;
+  return json::serialize(config);
 }
 
 std::string GenerationConfigJson() {

@@ -20,7 +20,7 @@ constexpr int32_t kControlToken = 3;
 constexpr int32_t kUnusedToken = 5;
 
 constexpr size_t kAlignment = 32;
-constexpr uint64_t kMetadataKeys = 21;
+constexpr uint64_t kMetadataKeys = 22;
 
 // Rows of queries and keys of llama files alternate between the two halves of a head.
 std::vector<float> Interleaved(const TinyTensor& tensor, int64_t head_dim) {
@@ -54,6 +54,7 @@ void PutArchitecture(const TinyModelSpec& spec, GgufBytes& file) {
   count("attention.head_count_kv", model.kv_heads);
   count("attention.key_length", model.head_dim);
   count("vocab_size", model.vocab_rows);
+  count("attention.sliding_window", model.sliding_window);
   file.Scalar<float>(architecture + ".rope.freq_base", kF32, static_cast<float>(model.rope.theta));
   file.Scalar<float>(architecture + ".attention.layer_norm_rms_epsilon", kF32,
                      static_cast<float>(model.rms_epsilon));

@@ -75,6 +75,7 @@ TEST_P(TinyModelTest, IsDescribedAlikeInBothFormats) {
     EXPECT_EQ(model.tied_embeddings, spec.tied_embeddings);
     EXPECT_EQ(model.qkv_bias, expected.qkv_bias);
     EXPECT_EQ(model.qk_norm, expected.qk_norm);
+    EXPECT_EQ(model.sliding_window, expected.sliding_window);
     EXPECT_EQ(model.pad_id, kTinyEndOfText);
     EXPECT_THAT(model.eos_ids, ElementsAre(kTinyImEnd, kTinyEndOfText));
     std::filesystem::remove_all(path);

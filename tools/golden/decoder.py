@@ -49,6 +49,11 @@ class Decoder:
         projected = self.split_heads(self.project(x, prefix + which + "_proj"), heads)
         return rotate(self.head_norm(projected, prefix + which + "_norm"), *tables)
 
+    def visible(self, length):
+        """[query, key]: a query sees itself and what is before it, within the window if any."""
+        age = np.arange(length)[:, None] - np.arange(length)[None, :]
+        return (age >= 0) & (age < (self.config.get("sliding_window") or length))
+
     def attention(self, x, layer):
         prefix = "model.layers.%d.self_attn." % layer
         length = x.shape[0]
@@ -59,7 +64,7 @@ class Decoder:
         group = self.heads // self.kv_heads
         key, value = np.repeat(key, group, axis=0), np.repeat(value, group, axis=0)
         scores = query @ key.swapaxes(1, 2) / self.dtype(np.sqrt(self.dim))
-        scores = np.where(np.tril(np.ones((length, length), bool)), scores, -np.inf)
+        scores = np.where(self.visible(length), scores, -np.inf)
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
         weights /= weights.sum(axis=-1, keepdims=True)
         mixed = (weights @ value).swapaxes(0, 1).reshape(length, self.heads * self.dim)

@@ -43,6 +43,8 @@ TINY_MODELS = [
     ("qwen3", "small", TINY_LONG_PROMPT),
     ("qwen3", "large", TINY_LONG_PROMPT),
     ("qwen3_tied", "small", TINY_LONG_PROMPT),
+    ("mistral", "small", TINY_LONG_PROMPT),
+    ("mistral", "large", TINY_LONG_PROMPT),
 ]
 REAL_PIECES = (
     "<|im_start|> user Ċ What Ġis Ġthe Ġcapital Ġof ĠFrance ? Ġ Why Ġis Ġit Ġfamous ? "

@@ -214,6 +214,7 @@ def read_gguf(path):
         "num_attention_heads": field("attention.head_count"),
         "num_key_value_heads": field("attention.head_count_kv"),
         "head_dim": field("attention.key_length"),
+        "sliding_window": field("attention.sliding_window"),
         "rms_norm_eps": field("attention.layer_norm_rms_epsilon"),
         "rope_theta": field("rope.freq_base", 10000.0),
         "tie_word_embeddings": all(entry[0] != "output.weight" for entry in directory),

@@ -210,7 +210,9 @@ void CpuOps::Attend(const StepLayout& layout, int64_t layer, const float* qkv, f
   items_.clear();
   int64_t operations = 0;
   for (const TokenRun& run : layout.runs) {
-    operations += 2 * shape_.query_floats() * run.tokens * (run.first + run.tokens);
+    int64_t seen = run.first + run.tokens;
+    if (shape_.window > 0) seen = std::min(seen, shape_.window);
+    operations += 2 * shape_.query_floats() * run.tokens * seen;
     for (int32_t first = 0; first < run.tokens; first += kAttentionItemTokens) {
       for (int64_t head = 0; head < shape_.kv_heads; ++head) {
         const int64_t row = run.first_token + first;
@@ -223,6 +225,7 @@ void CpuOps::Attend(const StepLayout& layout, int64_t layer, const float* qkv, f
              .group = static_cast<int>(group),
              .head_dim = static_cast<int>(shape_.head_dim),
              .first = run.first + first,
+             .window = static_cast<int32_t>(shape_.window),
              .kv = kv_->Tile(layer, head, 0),
              .block_stride = kv_->block_stride(),
              .blocks = run.blocks.data(),

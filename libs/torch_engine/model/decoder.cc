@@ -14,7 +14,8 @@ AttentionShape AttentionShapeOf(const ModelDescription& model) {
           .heads = model.heads,
           .kv_heads = model.kv_heads,
           .head_dim = model.head_dim,
-          .rotary_dim = model.rope.dim};
+          .rotary_dim = model.rope.dim,
+          .window = model.sliding_window};
 }
 
 int64_t WidestInput(const ModelDescription& model) {

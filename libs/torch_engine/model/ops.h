@@ -41,6 +41,7 @@ struct AttentionShape {
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
   int64_t rotary_dim = 0;  // Channels of a head that are turned, even.
+  int64_t window = 0;      // A query sees only so many last positions, its own included; 0: all.
   int64_t query_floats() const { return heads * head_dim; }
   int64_t kv_floats() const { return kv_heads * head_dim; }
   // A row of queries, then keys, then values.
@@ -89,7 +90,8 @@ class Ops {
   // `cosines` and `sines`: {tokens, rotary_dim / 2}. REQUIRES: the blocks of `layout` are extended.
   virtual void RotateAndStore(const StepLayout& layout, int64_t layer, const HeadNorms& norms,
                               const float* cosines, const float* sines, float* qkv) = 0;
-  // out {tokens, heads, head_dim} = attention of the queries in qkv, causal by position.
+  // out {tokens, heads, head_dim} = attention of the queries in qkv, causal by position and within
+  // the window.
   virtual void Attend(const StepLayout& layout, int64_t layer, const float* qkv, float* out) = 0;
   // gate_up {rows, 2 * width} holds the gate, then up; out {rows, width} = silu(gate) * up.
   virtual void SwiGlu(const float* gate_up, int64_t rows, int64_t width, float* out) = 0;

@@ -36,7 +36,8 @@ struct AttentionItem {
   int tokens;
   int group;  // Query heads per kv head.
   int head_dim;
-  int32_t first;          // Position of the first token; token i sees positions 0 .. first + i.
+  int32_t first;          // Position of the first token; token i sees positions 0 .. first + i,
+  int32_t window;         // of them only the last `window`; 0: all.
   const float* kv;        // Tile of this kv head in block 0.
   int64_t block_stride;   // From one block's tile to the next block's.
   const int32_t* blocks;  // blocks[i] holds positions [i, i + 1) * kKvBlockTokens.

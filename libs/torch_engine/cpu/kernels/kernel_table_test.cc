@@ -89,7 +89,7 @@ TEST_P(KernelTableTest, QuantizesARowOfZeros) {
 
 // A sequence of random keys and values in shuffled blocks, seen through one kv head.
 struct Sequence {
-  int length = 0, group = 0, head_dim = 0;
+  int length = 0, group = 0, head_dim = 0, window = 0;
   std::vector<float> queries, keys, values, kv;
   std::vector<int32_t> blocks;
   AttentionItem Item(int first, int tokens, float* output) const {
@@ -101,6 +101,7 @@ struct Sequence {
             .group = group,
             .head_dim = head_dim,
             .first = first,
+            .window = window,
             .kv = kv.data(),
             .block_stride = KvTileFloats(head_dim),
             .blocks = blocks.data(),
@@ -133,13 +134,14 @@ Sequence MakeSequence(int length, int group, int head_dim, uint32_t seed) {
 std::vector<double> Reference(const Sequence& s, int token, int head) {
   const float* query = s.queries.data() + (token * s.group + head) * s.head_dim;
   std::vector<double> output(s.head_dim), weights(token + 1);
+  const int earliest = s.window == 0 ? 0 : std::max(0, token - s.window + 1);
   double total = 0;
-  for (int t = 0; t <= token; ++t) {
+  for (int t = earliest; t <= token; ++t) {
     const double dot =
         std::inner_product(query, query + s.head_dim, s.keys.data() + t * s.head_dim, 0.0);
     total += weights[t] = std::exp(dot / std::sqrt(static_cast<double>(s.head_dim)));
   }
-  for (int t = 0; t <= token; ++t) {
+  for (int t = earliest; t <= token; ++t) {
     for (int d = 0; d < s.head_dim; ++d) {
       output[d] += weights[t] / total * s.values[t * s.head_dim + d];
     }
@@ -148,9 +150,19 @@ std::vector<double> Reference(const Sequence& s, int token, int head) {
 }
 
 TEST_P(KernelTableTest, AttendsLikeTheDefinition) {
-  for (const auto& [length, group, head_dim] :
-       std::vector<std::array<int, 3>>{{1, 1, 8}, {33, 7, 64}, {70, 3, 24}, {97, 6, 128}}) {
-    const Sequence s = MakeSequence(length, group, head_dim, 11);
+  for (const auto& [length, group, head_dim, window] :
+       std::vector<std::array<int, 4>>{{1, 1, 8, 0},
+                                       {33, 7, 64, 0},
+                                       {70, 3, 24, 0},
+                                       {97, 6, 128, 0},
+                                       {1, 1, 8, 1},
+                                       {70, 3, 24, 1},
+                                       {130, 2, 16, 32},
+                                       {130, 5, 16, 45},
+                                       {70, 2, 16, 70},
+                                       {70, 2, 16, 200}}) {
+    Sequence s = MakeSequence(length, group, head_dim, 11);
+    s.window = window;
     std::vector<float> output(s.queries.size());
     GetParam()->attend(s.Item(0, length, output.data()));
     for (int token = 0; token < length; ++token) {
@@ -165,16 +177,19 @@ TEST_P(KernelTableTest, AttendsLikeTheDefinition) {
 }
 
 TEST_P(KernelTableTest, GivesAQueryTheSameBitsHoweverTokensAreCut) {
-  const Sequence s = MakeSequence(150, 5, 64, 12);
-  std::vector<float> whole(s.queries.size()), cut(s.queries.size());
-  GetParam()->attend(s.Item(0, s.length, whole.data()));
+  Sequence s = MakeSequence(150, 5, 64, 12);
   std::mt19937 generator(13);
-  for (int first = 0; first < s.length;) {
-    const int tokens = std::min<int>(1 + generator() % 9, s.length - first);
-    GetParam()->attend(s.Item(first, tokens, cut.data() + first * s.group * s.head_dim));
-    first += tokens;
+  for (const int window : {0, 1, 31, 40, 100}) {
+    s.window = window;
+    std::vector<float> whole(s.queries.size()), cut(s.queries.size());
+    GetParam()->attend(s.Item(0, s.length, whole.data()));
+    for (int first = 0; first < s.length;) {
+      const int tokens = std::min<int>(1 + generator() % 9, s.length - first);
+      GetParam()->attend(s.Item(first, tokens, cut.data() + first * s.group * s.head_dim));
+      first += tokens;
+    }
+    EXPECT_EQ(std::memcmp(whole.data(), cut.data(), whole.size() * sizeof(float)), 0) << window;
   }
-  EXPECT_EQ(std::memcmp(whole.data(), cut.data(), whole.size() * sizeof(float)), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tables, KernelTableTest,
