@@ -26,6 +26,7 @@ class DeviceLease {
     }
     turn_ = lease.turn();
     expires_ = expires;
+    length_ = expires - now;
     yield_at_departures_ = lease.yield_at_departures();
     departures_ = 0;
     held_ = true;
@@ -48,6 +49,8 @@ class DeviceLease {
   bool needed() const { return needed_; }
   bool held() const { return held_; }
   uint64_t turn() const { return turn_; }
+  // Of the turn as it was granted: no step that can be cut should take longer.
+  absl::Duration length() const { return length_; }
   absl::Time expires() const { return held_ ? expires_ : absl::InfiniteFuture(); }
 
  private:
@@ -55,6 +58,7 @@ class DeviceLease {
   bool held_ = false;
   uint64_t turn_ = 0;  // The last one; turns are numbered from 1.
   absl::Time expires_ = absl::InfiniteFuture();
+  absl::Duration length_ = absl::InfiniteDuration();
   int32_t yield_at_departures_ = 0;  // 0: never for that.
   int32_t departures_ = 0;
 };

@@ -140,6 +140,8 @@ class WorkerCore {
   void CutKv(const SequenceState& sequence, Position length);
 
   std::vector<SequenceState*> Snapshot(std::vector<RowSnapshot>* rows);
+  // Of the next step: a chunk of a prompt must not outlast a turn on a shared device.
+  int64_t MostStepTokens() const;
   BatchPlan PlanWithinBlocks(std::vector<SequenceState*>* sequences);
   // Drops somebody's KV for it; false when nobody may be dropped.
   bool Preempt(SequenceState* in_need);

@@ -167,5 +167,30 @@ TEST_F(WorkerCoreTest, CatchesUpWithoutATurnOnlyOnADeviceOfItsOwn) {
   }
 }
 
+// Knows that an id takes a millisecond.
+class ForeseeingEngine : public FakeEngine {
+ public:
+  using FakeEngine::FakeEngine;
+  absl::Duration Predict(int /*rows*/, int64_t new_ids) const override {
+    return absl::Milliseconds(new_ids);
+  }
+};
+
+TEST_F(WorkerCoreTest, CutsAPromptSoThatAChunkFitsIntoATurn) {
+  for (const auto& [max_ms, chunk] : {std::pair(50, 50), {1, kMaxVerify + 1}, {500, 120}}) {
+    Start({.device_key = "gpu", .max_step_tokens = 200});
+    ForeseeingEngine engine(
+        {.model = {.usable_ids = 50}, .context_limit = 256, .block_size = 4, .total_blocks = 1000});
+    core_ = std::make_unique<WorkerCore>(core_->options(), &engine);
+    Attach();
+    Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(120, 3)));
+    v1::CommandFrame grant = Commands();
+    grant.mutable_lease()->set_turn(1);
+    grant.mutable_lease()->set_max_ms(max_ms);
+    core_->Apply(grant, now_);
+    EXPECT_EQ(Step()->step().new_ids(), chunk) << max_ms;
+  }
+}
+
 }  // namespace
 }  // namespace tokenrouter

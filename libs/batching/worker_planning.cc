@@ -36,6 +36,19 @@ std::vector<SequenceState*> WorkerCore::Snapshot(std::vector<RowSnapshot>* rows)
   return sequences;
 }
 
+int64_t WorkerCore::MostStepTokens() const {
+  if (!lease_.needed()) return options_.max_step_tokens;
+  const auto fits = [this](int64_t ids) { return engine_->Predict(1, ids) <= lease_.length(); };
+  int64_t least = kMaxVerify + 1;  // The choices of one row cannot be cut.
+  int64_t most = options_.max_step_tokens;
+  if (fits(most)) return most;
+  while (most - least > 1) {
+    const int64_t middle = least + (most - least) / 2;
+    (fits(middle) ? least : most) = middle;
+  }
+  return least;
+}
+
 BatchPlan WorkerCore::PlanWithinBlocks(std::vector<SequenceState*>* sequences) {
   const int64_t total = engine_->info().total_blocks;
   bool blocks_are_short = false;
@@ -44,7 +57,7 @@ BatchPlan WorkerCore::PlanWithinBlocks(std::vector<SequenceState*>* sequences) {
     *sequences = Snapshot(&rows);
     const StepBudget budget = {
         .max_rows = steps_alone_ > 0 ? 1 : options_.max_rows,
-        .max_step_tokens = options_.max_step_tokens,
+        .max_step_tokens = MostStepTokens(),
         .idle_step_tokens = lease_.needed() ? 0 : options_.idle_step_tokens,
         .read_ahead = read_ahead_,
         .block_size = engine_->info().block_size,

@@ -64,8 +64,7 @@ struct CoreOptions {
   // Shared device under the model: the large side is served once so many rows are ready for it,
   // whatever the plan says. 0: as planned.
   int shared_threshold = 0;
-  // Longest turn. A step is never broken off, so the worker's max_step_tokens should keep a prefill
-  // chunk below it.
+  // Longest turn. A step is never broken off, but workers cut prompts so that a chunk fits into it.
   absl::Duration lease_max = absl::Milliseconds(200);
   absl::Duration lease_grace = absl::Seconds(1);  // Beyond lease_max and two predicted steps.
 
