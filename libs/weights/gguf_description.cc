@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
-#include "libs/weights/dequantize.h"
+#include "libs/weights/gguf_rope.h"
 
 namespace tokenrouter {
 namespace {
@@ -25,45 +25,6 @@ absl::StatusOr<Architecture> ReadArchitecture(const GgufFile& file) {
   return absl::InvalidArgumentError(absl::StrCat(file.path(),
                                                  ": metadata 'general.architecture' is '", name,
                                                  "', supported are llama, qwen2 and qwen3"));
-}
-
-absl::Status ReadRopeDivisors(const GgufFile& file, RopeDescription& rope) {
-  const TensorView* tensor = file.FindTensor("rope_freqs.weight");
-  if (tensor == nullptr) return absl::OkStatus();
-  if (tensor->shape.size() != 1 || tensor->shape[0] != rope.dim / 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file.path(), ": tensor 'rope_freqs.weight' has shape ",
-                     ShapeText(tensor->shape), ", expected [", rope.dim / 2, "]"));
-  }
-  rope.divisors.resize(static_cast<size_t>(tensor->shape[0]));
-  DequantizeRow(tensor->type, tensor->bytes, rope.divisors);
-  return absl::OkStatus();
-}
-
-absl::Status ReadRope(const GgufFile& file, const std::string& prefix, ModelDescription& model) {
-  RopeDescription& rope = model.rope;
-  TR_ASSIGN_OR_RETURN(rope.theta, file.GetFloatOr(prefix + "rope.freq_base", 10000.0));
-  TR_ASSIGN_OR_RETURN(rope.dim, file.GetIntOr(prefix + "rope.dimension_count", model.head_dim));
-  const std::string scaling_key = prefix + "rope.scaling.type";
-  TR_ASSIGN_OR_RETURN(const std::string scaling, file.GetStringOr(scaling_key, "none"));
-  if (scaling == "linear") {
-    rope.scaling = RopeScaling::kLinear;
-  } else if (scaling == "yarn") {
-    rope.scaling = RopeScaling::kYarn;
-  } else if (scaling != "none") {
-    return absl::InvalidArgumentError(absl::StrCat(file.path(), ": metadata '", scaling_key,
-                                                   "' is '", scaling,
-                                                   "', supported are none, linear and yarn"));
-  }
-  if (rope.scaling == RopeScaling::kNone) return ReadRopeDivisors(file, rope);
-  const std::string scaling_prefix = prefix + "rope.scaling.";
-  TR_ASSIGN_OR_RETURN(rope.factor, file.GetFloat(scaling_prefix + "factor"));
-  TR_ASSIGN_OR_RETURN(
-      rope.original_context,
-      file.GetIntOr(scaling_prefix + "original_context_length", model.context_length));
-  TR_ASSIGN_OR_RETURN(rope.beta_fast, file.GetFloatOr(scaling_prefix + "yarn_beta_fast", 32));
-  TR_ASSIGN_OR_RETURN(rope.beta_slow, file.GetFloatOr(scaling_prefix + "yarn_beta_slow", 1));
-  return ReadRopeDivisors(file, rope);
 }
 
 // Only files of Mistral models, whose architecture is llama, mean by it a window in every layer.
@@ -148,7 +109,9 @@ absl::StatusOr<ModelDescription> DescribeGguf(const GgufFile& file) {
   TR_ASSIGN_OR_RETURN(model.name, file.GetStringOr("general.name", file.path()));
   TR_RETURN_IF_ERROR(ReadSizes(file, prefix, model));
   TR_RETURN_IF_ERROR(ReadWindow(file, prefix, model));
-  TR_RETURN_IF_ERROR(ReadRope(file, prefix, model));
+  model.rope.dim = model.head_dim;
+  TR_RETURN_IF_ERROR(ReadGgufRope(file, prefix, model.context_length, model.rope));
+  model.context_length = std::max(model.context_length, StretchedContext(model.rope));
   TR_RETURN_IF_ERROR(ReadSpecialIds(file, model));
   model.tied_embeddings = file.FindTensor("output.weight") == nullptr;
   model.qkv_bias = file.FindTensor("blk.0.attn_q.bias") != nullptr;

@@ -120,6 +120,20 @@ TEST(GgufDescriptionTest, ReadsRotaryScalings) {
   EXPECT_EQ(yarn.rope.scaling, RopeScaling::kYarn);
   EXPECT_EQ(yarn.rope.factor, 4);
   EXPECT_EQ(yarn.rope.original_context, 64);
+  EXPECT_EQ(yarn.context_length, 256);
+  EXPECT_NEAR(yarn.rope.attention_factor, 1.1386294, 1e-6);
+  TR_ASSERT_OK_AND_ASSIGN(const ModelDescription weighted,
+                          Metadata()
+                              .Text("qwen2.rope.scaling.type", "yarn")
+                              .Float("rope.scaling.factor", 4)
+                              .Float("rope.scaling.attn_factor", 0.5)
+                              .Count("rope.scaling.original_context_length", 32)
+                              .Describe());
+  EXPECT_NEAR(weighted.rope.attention_factor, 0.5 * 1.1386294, 1e-6);
+  EXPECT_EQ(weighted.rope.original_context, 32);
+  EXPECT_EQ(weighted.context_length, 128);
+  EXPECT_EQ(Metadata().Float("rope.scaling.factor", 2).Describe()->rope.scaling,
+            RopeScaling::kLinear);
   TR_ASSERT_OK_AND_ASSIGN(const ModelDescription divided,
                           Metadata().RopeDivisors({1, 8}).Describe());
   EXPECT_THAT(divided.rope.divisors, ElementsAre(1, 8));
@@ -128,6 +142,17 @@ TEST(GgufDescriptionTest, ReadsRotaryScalings) {
 TEST(GgufDescriptionTest, RefusesWhatItWouldRunWrongly) {
   EXPECT_THAT(Metadata().Text("qwen2.rope.scaling.type", "longrope").Describe(),
               StatusIs(kInvalid, AllOf(HasSubstr("m.gguf"), HasSubstr("'longrope'"))));
+  const auto yarn = [](const char* key, float value) {
+    return Metadata()
+        .Text("qwen2.rope.scaling.type", "yarn")
+        .Float("rope.scaling.factor", 4)
+        .Float(std::string("rope.scaling.") + key, value)
+        .Describe();
+  };
+  EXPECT_THAT(yarn("yarn_ext_factor", 0.5F), StatusIs(kInvalid, HasSubstr("yarn_ext_factor")));
+  EXPECT_THAT(yarn("yarn_ext_factor", -1.0F), IsOk());
+  EXPECT_THAT(yarn("yarn_log_multiplier", 0.1F), StatusIs(kInvalid, HasSubstr("log_multiplier")));
+  EXPECT_THAT(yarn("attn_factor", 0.0F), StatusIs(kInvalid, HasSubstr("attn_factor")));
   EXPECT_THAT(Metadata().RopeDivisors({1, 2, 3}).Describe(),
               StatusIs(kInvalid, HasSubstr("rope_freqs.weight")));
   EXPECT_THAT(Metadata().RopeDivisors({1, 0}).Describe(), StatusIs(kInvalid, HasSubstr("divisor")));

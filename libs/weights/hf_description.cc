@@ -1,9 +1,11 @@
 #include "libs/weights/hf_description.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
+#include "libs/weights/hf_rope.h"
 #include "libs/weights/hf_window.h"
 #include "libs/weights/json_fields.h"
 #include "libs/weights/mapped_file.h"
@@ -68,54 +70,6 @@ absl::Status ReadSizes(const json::object& config, const std::string& where,
   return absl::OkStatus();
 }
 
-absl::Status ReadScaling(const json::object& scaling, const std::string& where,
-                         ModelDescription& model) {
-  RopeDescription& rope = model.rope;
-  // The field was called "type" before it was called "rope_type".
-  const char* type_field = FindJson(scaling, "rope_type") != nullptr ? "rope_type" : "type";
-  if (FindJson(scaling, type_field) == nullptr) return absl::OkStatus();
-  TR_ASSIGN_OR_RETURN(const std::string type, JsonString(scaling, type_field, where));
-  if (type == "default") return absl::OkStatus();
-  TR_ASSIGN_OR_RETURN(rope.factor, JsonFloat(scaling, "factor", where));
-  TR_ASSIGN_OR_RETURN(rope.original_context, JsonIntOr(scaling, "original_max_position_embeddings",
-                                                       model.context_length, where));
-  if (type == "linear") {
-    rope.scaling = RopeScaling::kLinear;
-  } else if (type == "llama3") {
-    rope.scaling = RopeScaling::kLlama3;
-    TR_ASSIGN_OR_RETURN(rope.low_frequency_factor, JsonFloat(scaling, "low_freq_factor", where));
-    TR_ASSIGN_OR_RETURN(rope.high_frequency_factor, JsonFloat(scaling, "high_freq_factor", where));
-  } else if (type == "yarn") {
-    rope.scaling = RopeScaling::kYarn;
-    TR_ASSIGN_OR_RETURN(rope.beta_fast, JsonFloatOr(scaling, "beta_fast", 32, where));
-    TR_ASSIGN_OR_RETURN(rope.beta_slow, JsonFloatOr(scaling, "beta_slow", 1, where));
-    TR_ASSIGN_OR_RETURN(rope.attention_factor, JsonFloatOr(scaling, "attention_factor", 0, where));
-  } else {
-    return UnsupportedField(where, type_field, absl::StrCat("'", type, "'"),
-                            "default, linear, llama3, yarn");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReadRope(const json::object& config, const std::string& where,
-                      ModelDescription& model) {
-  model.rope.dim = model.head_dim;
-  TR_ASSIGN_OR_RETURN(model.rope.theta, JsonFloatOr(config, "rope_theta", 10000.0, where));
-  // Newer files keep theta and scaling together in rope_parameters.
-  for (const char* field : {"rope_scaling", "rope_parameters"}) {
-    const json::value* value = FindJson(config, field);
-    if (value == nullptr) continue;
-    const json::object* scaling = value->if_object();
-    if (scaling == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(where, ": '", field, "' is no object"));
-    }
-    TR_ASSIGN_OR_RETURN(model.rope.theta,
-                        JsonFloatOr(*scaling, "rope_theta", model.rope.theta, where));
-    return ReadScaling(*scaling, absl::StrCat(where, ": ", field), model);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadSpecialIds(const json::object& config, const std::string& where,
                             ModelDescription& model) {
   TR_ASSIGN_OR_RETURN(model.bos_id, JsonIntOr(config, "bos_token_id", model.bos_id, where));
@@ -137,7 +91,9 @@ absl::StatusOr<ModelDescription> DescribeHfFolder(const std::string& folder) {
   TR_RETURN_IF_ERROR(ReadSizes(config, where, model));
   TR_ASSIGN_OR_RETURN(const std::string type, JsonString(config, "model_type", where));
   TR_ASSIGN_OR_RETURN(model.sliding_window, ReadHfWindow(config, type, model.layers, where));
-  TR_RETURN_IF_ERROR(ReadRope(config, where, model));
+  model.rope.dim = model.head_dim;
+  TR_RETURN_IF_ERROR(ReadHfRope(config, where, model.context_length, model.rope));
+  model.context_length = std::max(model.context_length, StretchedContext(model.rope));
   TR_RETURN_IF_ERROR(ReadSpecialIds(config, where, model));
   const std::string generation_path = folder + "/generation_config.json";
   const auto generation = ReadJsonFile(generation_path);

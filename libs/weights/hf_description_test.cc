@@ -100,6 +100,8 @@ TEST_F(HfDescriptionTest, ReadsRotaryScalings) {
                                           R"("original_max_position_embeddings":32768})",
                                           "qwen2")));
   EXPECT_EQ(yarn.rope.scaling, RopeScaling::kYarn);
+  EXPECT_EQ(yarn.context_length, 131072);
+  EXPECT_EQ(yarn.rope.attention_factor, 0);
   TR_ASSERT_OK_AND_ASSIGN(
       const ModelDescription newer,
       Describe(Config(R"(,"rope_parameters":{"rope_type":"linear","rope_theta":1e6,"factor":2})")));
@@ -107,11 +109,40 @@ TEST_F(HfDescriptionTest, ReadsRotaryScalings) {
   EXPECT_EQ(newer.rope.theta, 1e6);
 }
 
+TEST_F(HfDescriptionTest, StretchesTheContextOfYarn) {
+  TR_ASSERT_OK_AND_ASSIGN(
+      const ModelDescription model,
+      Describe(Config(R"(,"rope_scaling":{"rope_type":"yarn","factor":2,"mscale":1.0,)"
+                      R"("mscale_all_dim":0.5,"beta_fast":16,"beta_slow":2})",
+                      "qwen3")));
+  EXPECT_EQ(model.rope.original_context, 131072);
+  EXPECT_EQ(model.context_length, 262144);
+  EXPECT_EQ(model.rope.beta_fast, 16);
+  EXPECT_EQ(model.rope.beta_slow, 2);
+  EXPECT_NEAR(model.rope.attention_factor, 1.0693147 / 1.0346574, 1e-6);
+}
+
+TEST_F(HfDescriptionTest, RefusesRotaryEmbeddingsItWouldRunWrongly) {
+  const auto refused = [&](const std::string& scaling, const std::string& field) {
+    const absl::Status status = Describe(Config(R"(,"rope_scaling":)" + scaling)).status();
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("config.json"), HasSubstr(field)));
+  };
+  refused(R"({"rope_type":"longrope","factor":2})", "'longrope', supported: default, linear");
+  refused(R"({"rope_type":"dynamic","factor":2})", "'dynamic'");
+  refused(R"({"rope_type":"llama3","factor":8,"low_freq_factor":1,"high_freq_factor":4})",
+          "original_max_position_embeddings");
+  refused(R"({"rope_type":"yarn","factor":0})", "scaling factor is 0");
+  refused(R"({"rope_type":"yarn","factor":4,"attention_factor":-1,"truncate":false})", "truncate");
+  refused(R"({"rope_type":"yarn"})", "'factor'");
+  refused(R"({"type":"default","mrope_section":[16,24,24]})", "mrope_section");
+  refused(R"({"rope_type":"default","partial_rotary_factor":0.5})", "partial_rotary_factor");
+  refused(R"({"full_attention":{"rope_type":"default"}})", "one object per layer type");
+  refused("7", "'rope_scaling' is no object");
+}
+
 TEST_F(HfDescriptionTest, RefusesWhatItWouldRunWrongly) {
   EXPECT_THAT(Describe(Config("", "gemma2")),
               StatusIs(kInvalid, AllOf(HasSubstr("config.json"), HasSubstr("'gemma2'"))));
-  EXPECT_THAT(Describe(Config(R"(,"rope_scaling":{"rope_type":"longrope","factor":2})")),
-              StatusIs(kInvalid, HasSubstr("'longrope'")));
   EXPECT_THAT(Describe(Config(R"(,"hidden_act":"gelu")")), StatusIs(kInvalid, HasSubstr("gelu")));
   EXPECT_THAT(Describe(Config(R"(,"mlp_bias":true)")), StatusIs(kInvalid, HasSubstr("mlp_bias")));
 }

@@ -42,6 +42,7 @@ absl::Status CheckRope(const RopeDescription& rope, int64_t head_dim, const std:
   if (rope.scaling == RopeScaling::kYarn) {
     TR_RETURN_IF_ERROR(CheckPositive(where, "rotary beta_fast", rope.beta_fast));
     TR_RETURN_IF_ERROR(CheckPositive(where, "rotary beta_slow", rope.beta_slow));
+    TR_RETURN_IF_ERROR(CheckPositive(where, "rotary attention factor", RopeAttentionFactor(rope)));
   }
   for (const float divisor : rope.divisors) {
     TR_RETURN_IF_ERROR(CheckPositive(where, "rotary frequency divisor", divisor));

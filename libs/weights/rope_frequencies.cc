@@ -56,10 +56,19 @@ std::vector<double> RopeFrequencies(const RopeDescription& rope) {
   return frequencies;
 }
 
+double YarnAttentionFactor(double factor, double weight) {
+  return factor > 1 ? 0.1 * weight * std::log(factor) + 1 : 1.0;
+}
+
 double RopeAttentionFactor(const RopeDescription& rope) {
   if (rope.scaling != RopeScaling::kYarn) return 1.0;
-  if (rope.attention_factor > 0) return rope.attention_factor;
-  return rope.factor > 1 ? 0.1 * std::log(rope.factor) + 1 : 1.0;
+  return rope.attention_factor > 0 ? rope.attention_factor : YarnAttentionFactor(rope.factor);
+}
+
+int64_t StretchedContext(const RopeDescription& rope) {
+  if (rope.scaling != RopeScaling::kYarn || rope.original_context <= 0) return 0;
+  const double context = rope.factor * static_cast<double>(rope.original_context);
+  return context >= 1 && context <= 1e9 ? static_cast<int64_t>(context) : 0;
 }
 
 }  // namespace tokenrouter

@@ -21,7 +21,7 @@ struct RopeDescription {
   double high_frequency_factor = 4;  // llama3
   double beta_fast = 32;             // yarn
   double beta_slow = 1;              // yarn
-  // yarn: what cosines and sines are multiplied by; 0 means the default 0.1 ln(factor) + 1.
+  // yarn: what cosines and sines are multiplied by; 0 means YarnAttentionFactor(factor).
   double attention_factor = 0;
   // Per pair of channels, what its frequency is divided by; empty means 1. GGUF files of llama3
   // models carry their scaling in this form and leave `scaling` at kNone.
@@ -33,5 +33,12 @@ std::vector<double> RopeFrequencies(const RopeDescription& rope);
 
 // What cosines and sines are multiplied by: 1 but for yarn.
 double RopeAttentionFactor(const RopeDescription& rope);
+
+// 0.1 `weight` ln(factor) + 1, and 1 where nothing is stretched (factor at most 1).
+double YarnAttentionFactor(double factor, double weight = 1);
+
+// The context that yarn stretches the original one to, in tokens; 0 for other scalings and for
+// values that ValidateDescription refuses. Files of such models state the original one.
+int64_t StretchedContext(const RopeDescription& rope);
 
 }  // namespace tokenrouter

@@ -48,6 +48,7 @@ TEST(RopeFrequenciesTest, RampsBetweenKeptAndStretchedForYarn) {
   rope.original_context = 4096;
   EXPECT_THAT(RopeFrequencies(rope), ElementsAre(Near(1), Near(0.1), Near(0.00625), Near(0.00025)));
   EXPECT_NEAR(RopeAttentionFactor(rope), 0.1 * std::log(4.0) + 1, 1e-12);
+  EXPECT_EQ(StretchedContext(rope), 4 * 4096);
   rope.attention_factor = 1.25;
   EXPECT_EQ(RopeAttentionFactor(rope), 1.25);
 }

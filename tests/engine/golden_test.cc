@@ -78,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(Tiny, GoldenTest,
                                            "tiny_qwen2_small", "tiny_qwen2_large",
                                            "tiny_qwen3_small", "tiny_qwen3_large",
                                            "tiny_qwen3_tied_small", "tiny_mistral_small",
-                                           "tiny_mistral_large"),
+                                           "tiny_mistral_large", "tiny_llama3_small",
+                                           "tiny_yarn_small", "tiny_yarn_stated_small"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

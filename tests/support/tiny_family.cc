@@ -23,10 +23,34 @@ void WideHeadsTied(TinyModelSpec& spec) {
 // Longer than a KV block, and no multiple of one.
 void Window(TinyModelSpec& spec) { spec.sliding_window = 40; }
 
+// All scalings: golden prompts go beyond this.
+constexpr int64_t kOriginalContext = 64;
+
+void Llama3(TinyModelSpec& spec) {
+  spec.rope.scaling = RopeScaling::kLlama3;
+  spec.rope.factor = 8;
+  spec.rope.original_context = kOriginalContext;
+}
+void Yarn(TinyModelSpec& spec) {
+  spec.rope.scaling = RopeScaling::kYarn;
+  spec.rope.factor = 4;
+  spec.rope.original_context = kOriginalContext;
+}
+// Everything that yarn's files may state.
+void YarnStated(TinyModelSpec& spec) {
+  Yarn(spec);
+  spec.head_dim = 48;
+  spec.rope.theta = 50000;
+  spec.rope.beta_fast = 8;
+  spec.rope.beta_slow = 0.5;
+  spec.rope.attention_factor = 1.25;
+}
+
 constexpr Family kFamilies[] = {
     {"llama", Architecture::kLlama, Nothing},   {"qwen2", Architecture::kQwen2, Nothing},
     {"qwen3", Architecture::kQwen3, WideHeads}, {"qwen3_tied", Architecture::kQwen3, WideHeadsTied},
-    {"mistral", Architecture::kLlama, Window},
+    {"mistral", Architecture::kLlama, Window},  {"llama3", Architecture::kLlama, Llama3},
+    {"yarn", Architecture::kQwen2, Yarn},       {"yarn_stated", Architecture::kQwen3, YarnStated},
 };
 
 }  // namespace

@@ -160,7 +160,7 @@ ModelDescription DescribeTiny(const TinyModelSpec& spec) {
   model.context_length = spec.context_length;
   model.sliding_window = spec.sliding_window;
   model.rms_epsilon = 1e-5;
-  model.rope.theta = 10000;
+  model.rope = spec.rope;
   model.rope.dim = model.head_dim;
   model.tied_embeddings = spec.tied_embeddings;
   model.qkv_bias = spec.architecture == Architecture::kQwen2;

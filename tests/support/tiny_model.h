@@ -30,6 +30,7 @@ struct TinyModelSpec {
   int64_t vocab_rows = 320;  // At least kTinyTokenizerSize.
   int64_t context_length = 2048;
   int64_t sliding_window = 0;  // Not 0: a Mistral model.
+  RopeDescription rope;        // Its dimension follows from the heads.
   bool tied_embeddings = false;
   uint64_t seed = 1;
 };

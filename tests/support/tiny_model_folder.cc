@@ -30,6 +30,31 @@ const char* ModelClass(const TinyModelSpec& spec) {
   return "";
 }
 
+// As files state it: absent values are the defaults.
+json::value RopeScalingJson(const RopeDescription& rope) {
+  json::object scaling{{"factor", rope.factor},
+                       {"original_max_position_embeddings", rope.original_context}};
+  switch (rope.scaling) {
+    case RopeScaling::kNone:
+      return nullptr;
+    case RopeScaling::kLinear:
+      scaling["rope_type"] = "linear";
+      break;
+    case RopeScaling::kLlama3:
+      scaling["rope_type"] = "llama3";
+      scaling["low_freq_factor"] = rope.low_frequency_factor;
+      scaling["high_freq_factor"] = rope.high_frequency_factor;
+      break;
+    case RopeScaling::kYarn:
+      scaling["rope_type"] = "yarn";
+      if (rope.attention_factor == 0) break;
+      scaling["attention_factor"] = rope.attention_factor;
+      scaling["beta_fast"] = rope.beta_fast;
+      scaling["beta_slow"] = rope.beta_slow;
+  }
+  return scaling;
+}
+
 std::string ConfigJson(const TinyModelSpec& spec, bool bf16) {
   const ModelDescription model = DescribeTiny(spec);
   json::object config({{"architectures", json::array{ModelClass(spec)}},
@@ -44,7 +69,7 @@ std::string ConfigJson(const TinyModelSpec& spec, bool bf16) {
                        {"max_position_embeddings", model.context_length},
                        {"rms_norm_eps", model.rms_epsilon},
                        {"rope_theta", model.rope.theta},
-                       {"rope_scaling", nullptr},
+                       {"rope_scaling", RopeScalingJson(model.rope)},
                        {"tie_word_embeddings", model.tied_embeddings},
                        {"vocab_size", model.vocab_rows},
                        {"pad_token_id", model.pad_id},

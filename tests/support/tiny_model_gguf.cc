@@ -20,7 +20,8 @@ constexpr int32_t kControlToken = 3;
 constexpr int32_t kUnusedToken = 5;
 
 constexpr size_t kAlignment = 32;
-constexpr uint64_t kMetadataKeys = 22;
+constexpr uint64_t kMetadataKeys = 23;
+constexpr uint64_t kYarnKeys = 5;
 
 // Rows of queries and keys of llama files alternate between the two halves of a head.
 std::vector<float> Interleaved(const TinyTensor& tensor, int64_t head_dim) {
@@ -55,9 +56,37 @@ void PutArchitecture(const TinyModelSpec& spec, GgufBytes& file) {
   count("attention.key_length", model.head_dim);
   count("vocab_size", model.vocab_rows);
   count("attention.sliding_window", model.sliding_window);
-  file.Scalar<float>(architecture + ".rope.freq_base", kF32, static_cast<float>(model.rope.theta));
   file.Scalar<float>(architecture + ".attention.layer_norm_rms_epsilon", kF32,
                      static_cast<float>(model.rms_epsilon));
+}
+
+// Llama3's scaling is no metadata but a tensor: what each frequency is divided by.
+std::vector<float> RopeDivisors(const ModelDescription& model) {
+  if (model.rope.scaling != RopeScaling::kLlama3) return {};
+  RopeDescription plain = model.rope;
+  plain.scaling = RopeScaling::kNone;
+  const std::vector<double> from = RopeFrequencies(plain), to = RopeFrequencies(model.rope);
+  std::vector<float> divisors;
+  for (size_t i = 0; i < to.size(); ++i) divisors.push_back(static_cast<float>(from[i] / to[i]));
+  return divisors;
+}
+
+void PutRope(const ModelDescription& model, GgufBytes& file) {
+  const RopeDescription& rope = model.rope;
+  const std::string prefix = ArchitectureName(model.architecture) + ".rope.";
+  const auto number = [&](const char* key, double value) {
+    file.Scalar<float>(prefix + key, kF32, static_cast<float>(value));
+  };
+  number("freq_base", rope.theta);
+  const bool yarn = rope.scaling == RopeScaling::kYarn;
+  file.String(prefix + "scaling.type", yarn ? "yarn" : "none");
+  if (!yarn) return;
+  number("scaling.factor", rope.factor);
+  file.Scalar<uint32_t>(prefix + "scaling.original_context_length", kU32,
+                        static_cast<uint32_t>(rope.original_context));
+  number("scaling.yarn_beta_fast", rope.beta_fast);
+  number("scaling.yarn_beta_slow", rope.beta_slow);
+  number("scaling.attn_factor", RopeAttentionFactor(rope) / YarnAttentionFactor(rope.factor));
 }
 
 void PutTokenizer(const TinyModelSpec& spec, GgufBytes& file) {
@@ -84,10 +113,13 @@ void PutTokenizer(const TinyModelSpec& spec, GgufBytes& file) {
 
 absl::Status WriteTinyGguf(const TinyModelSpec& spec, bool f16, const std::string& path) {
   const std::vector<TinyTensor> tensors = TinyTensors(spec);
-  const int64_t head_dim = DescribeTiny(spec).head_dim;
+  const ModelDescription model = DescribeTiny(spec);
+  const std::vector<float> divisors = RopeDivisors(model);
+  const bool yarn = model.rope.scaling == RopeScaling::kYarn;
   GgufBytes file;
-  file.Header(tensors.size(), kMetadataKeys);
+  file.Header(tensors.size() + (divisors.empty() ? 0 : 1), kMetadataKeys + (yarn ? kYarnKeys : 0));
   PutArchitecture(spec, file);
+  PutRope(model, file);
   PutTokenizer(spec, file);
   std::string data;
   for (const TinyTensor& tensor : tensors) {
@@ -95,10 +127,16 @@ absl::Status WriteTinyGguf(const TinyModelSpec& spec, bool f16, const std::strin
     const bool half = f16 && tensor.shape.size() > 1;
     const bool permuted = spec.architecture == Architecture::kLlama &&
                           (tensor.role == TensorRole::kQuery || tensor.role == TensorRole::kKey);
-    const std::vector<float> values = permuted ? Interleaved(tensor, head_dim) : tensor.values;
+    const std::vector<float> values =
+        permuted ? Interleaved(tensor, model.head_dim) : tensor.values;
     const std::vector<uint64_t> dimensions(tensor.shape.rbegin(), tensor.shape.rend());
     file.Tensor(GgufTensorName(tensor.role, tensor.layer), dimensions, half ? 1 : 0, data.size());
     data += half ? EncodeF16(values) : EncodeF32(values);
+    data.resize((data.size() + kAlignment - 1) / kAlignment * kAlignment);
+  }
+  if (!divisors.empty()) {
+    file.Tensor("rope_freqs.weight", {divisors.size()}, 0, data.size());
+    data += EncodeF32(divisors);
     data.resize((data.size() + kAlignment - 1) / kAlignment * kAlignment);
   }
   file.PadTo(kAlignment);

@@ -70,7 +70,8 @@ TEST_P(TinyModelTest, IsDescribedAlikeInBothFormats) {
     EXPECT_EQ(model.vocab_rows, 320);
     EXPECT_EQ(model.context_length, 2048);
     EXPECT_NEAR(model.rms_epsilon, 1e-5, 1e-11);
-    EXPECT_EQ(model.rope.theta, 10000);
+    EXPECT_EQ(model.rope.theta, expected.rope.theta);
+    EXPECT_NEAR(RopeAttentionFactor(model.rope), RopeAttentionFactor(expected.rope), 1e-7);
     EXPECT_EQ(model.rope.dim, expected.head_dim);
     EXPECT_EQ(model.tied_embeddings, spec.tied_embeddings);
     EXPECT_EQ(model.qkv_bias, expected.qkv_bias);

@@ -11,10 +11,40 @@ def rms_norm(x, weight, epsilon):
     return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + x.dtype.type(epsilon)) * weight
 
 
-def rotary_tables(length, dim, theta, dtype):
+def llama3_frequencies(plain, scaling):
+    """Waves longer than the original context are slowed down, short ones kept, the rest blended."""
+    turns = scaling["original_max_position_embeddings"] * plain / (2 * np.pi)
+    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+    kept = np.clip((turns - low) / (high - low), 0, 1)
+    return plain * kept + plain / scaling["factor"] * (1 - kept)
+
+
+def yarn_frequencies(plain, theta, scaling):
+    """By parts (YaRN, section 3.2): the pairs between beta_fast and beta_slow turns are blended."""
+    context, dim = scaling["original_max_position_embeddings"], 2 * len(plain)
+
+    def pair_with(turns):
+        return dim * np.log(context / (turns * 2 * np.pi)) / (2 * np.log(theta))
+
+    first = max(np.floor(pair_with(scaling.get("beta_fast", 32))), 0)
+    last = min(np.ceil(pair_with(scaling.get("beta_slow", 1))), dim - 1)
+    slowed = np.clip((np.arange(len(plain)) - first) / max(last - first, 0.001), 0, 1)
+    return plain / scaling["factor"] * slowed + plain * (1 - slowed)
+
+
+def rotary_tables(length, dim, config, dtype):
+    theta, scaling = config["rope_theta"], config.get("rope_scaling") or {}
     frequencies = theta ** (-np.arange(0, dim, 2, dtype=np.float64) / dim)
+    kind, size = scaling.get("rope_type"), 1.0
+    if kind == "llama3":
+        frequencies = llama3_frequencies(frequencies, scaling)
+    elif kind == "yarn":
+        frequencies = yarn_frequencies(frequencies, theta, scaling)
+        size = scaling.get("attention_factor") or 0.1 * np.log(scaling["factor"]) + 1
+    else:
+        assert kind is None, kind
     angles = np.arange(length, dtype=np.float64)[:, None] * frequencies[None, :]
-    return np.cos(angles).astype(dtype), np.sin(angles).astype(dtype)
+    return (size * np.cos(angles)).astype(dtype), (size * np.sin(angles)).astype(dtype)
 
 
 def rotate(x, cos, sin):
@@ -57,7 +87,7 @@ class Decoder:
     def attention(self, x, layer):
         prefix = "model.layers.%d.self_attn." % layer
         length = x.shape[0]
-        tables = rotary_tables(length, self.dim, self.config["rope_theta"], self.dtype)
+        tables = rotary_tables(length, self.dim, self.config, self.dtype)
         query = self.turned(x, prefix, "q", self.heads, tables)
         key = self.turned(x, prefix, "k", self.kv_heads, tables)
         value = self.split_heads(self.project(x, prefix + "v_proj"), self.kv_heads)

@@ -45,6 +45,9 @@ TINY_MODELS = [
     ("qwen3_tied", "small", TINY_LONG_PROMPT),
     ("mistral", "small", TINY_LONG_PROMPT),
     ("mistral", "large", TINY_LONG_PROMPT),
+    ("llama3", "small", TINY_LONG_PROMPT),
+    ("yarn", "small", TINY_LONG_PROMPT),
+    ("yarn_stated", "small", TINY_LONG_PROMPT),
 ]
 REAL_PIECES = (
     "<|im_start|> user Ċ What Ġis Ġthe Ġcapital Ġof ĠFrance ? Ġ Why Ġis Ġit Ġfamous ? "
