@@ -18,6 +18,12 @@ constexpr std::array<std::string_view, 6> kEndTokens = {
     "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "</s>"};
 
 absl::StatusOr<Architecture> ReadArchitecture(const GgufFile& file) {
+  TR_ASSIGN_OR_RETURN(const int64_t parts, file.GetIntOr("split.count", 1));
+  if (parts > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.path(), ": metadata 'split.count' is ", parts,
+                     ", supported are whole files: merge the parts into one"));
+  }
   TR_ASSIGN_OR_RETURN(const std::string name, file.GetString("general.architecture"));
   if (name == "llama") return Architecture::kLlama;
   if (name == "qwen2") return Architecture::kQwen2;

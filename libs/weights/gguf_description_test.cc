@@ -24,6 +24,9 @@ class Metadata {
   Metadata& Count(const std::string& key, uint32_t value) {
     return Put([&] { body_.Scalar<uint32_t>(architecture_ + "." + key, 4, value); });
   }
+  Metadata& Whole(const std::string& key, uint32_t value) {
+    return Put([&] { body_.Scalar<uint32_t>(key, 4, value); });
+  }
   Metadata& Float(const std::string& key, float value) {
     return Put([&] { body_.Scalar<float>(architecture_ + "." + key, 6, value); });
   }
@@ -156,6 +159,11 @@ TEST(GgufDescriptionTest, RefusesWhatItWouldRunWrongly) {
   EXPECT_THAT(Metadata().RopeDivisors({1, 2, 3}).Describe(),
               StatusIs(kInvalid, HasSubstr("rope_freqs.weight")));
   EXPECT_THAT(Metadata().RopeDivisors({1, 0}).Describe(), StatusIs(kInvalid, HasSubstr("divisor")));
+  EXPECT_THAT(Metadata("gemma3").Describe(),
+              StatusIs(kInvalid, AllOf(HasSubstr("m.gguf"), HasSubstr("'gemma3'"),
+                                       HasSubstr("llama, qwen2 and qwen3"))));
+  EXPECT_THAT(Metadata().Whole("split.count", 3).Describe(),
+              StatusIs(kInvalid, HasSubstr("'split.count' is 3")));
   EXPECT_THAT(Metadata().Count("expert_count", 8).Describe(),
               StatusIs(kInvalid, HasSubstr("experts")));
   EXPECT_THAT(Metadata().Count("attention.value_length", 2).Describe(),

@@ -17,9 +17,30 @@ namespace json = boost::json;
 
 constexpr int64_t kQwen3HeadDim = 128;
 
-absl::StatusOr<json::object> ReadJsonFile(const std::string& path) {
-  TR_ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> file, MappedFile::Open(path));
-  return ParseJsonObject(file->bytes(), path);
+// Quantized checkpoints store other tensors than those that RolesOf lists.
+absl::Status RefuseQuantization(const json::object& config, const std::string& where) {
+  constexpr const char* kField = "quantization_config";
+  const json::value* value = FindJson(config, kField);
+  if (value == nullptr) return absl::OkStatus();
+  std::string method = "set";
+  if (const json::object* object = value->if_object()) {
+    if (FindJson(*object, "quant_method") != nullptr) {
+      TR_ASSIGN_OR_RETURN(method, JsonString(*object, "quant_method", where));
+    }
+  }
+  return UnsupportedField(where, kField, method,
+                          "absent; weights are F32, F16 or BF16 and quantized while loading");
+}
+
+// Classifiers and bare encoders share the model types but have no output matrix.
+absl::Status RequireLanguageModel(const json::object& config, const std::string& where) {
+  TR_ASSIGN_OR_RETURN(const std::vector<std::string> classes,
+                      JsonStrings(config, "architectures", where));
+  for (const std::string& name : classes) {
+    if (name.ends_with("ForCausalLM")) continue;
+    return UnsupportedField(where, "architectures", absl::StrCat("'", name, "'"), "...ForCausalLM");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ReadArchitecture(const json::object& config, const std::string& where,
@@ -43,7 +64,8 @@ absl::Status ReadArchitecture(const json::object& config, const std::string& whe
   }
   TR_ASSIGN_OR_RETURN(const bool mlp_bias, JsonBoolOr(config, "mlp_bias", false, where));
   if (mlp_bias) return UnsupportedField(where, "mlp_bias", "true", "false");
-  return absl::OkStatus();
+  TR_RETURN_IF_ERROR(RefuseQuantization(config, where));
+  return RequireLanguageModel(config, where);
 }
 
 absl::Status ReadSizes(const json::object& config, const std::string& where,
@@ -81,9 +103,11 @@ absl::Status ReadSpecialIds(const json::object& config, const std::string& where
 
 }  // namespace
 
-absl::StatusOr<ModelDescription> DescribeHfFolder(const std::string& folder) {
+absl::StatusOr<ModelDescription> DescribeHf(std::span<const std::byte> config_bytes,
+                                            std::optional<std::span<const std::byte>> generation,
+                                            const std::string& folder) {
   const std::string where = folder + "/config.json";
-  TR_ASSIGN_OR_RETURN(const json::object config, ReadJsonFile(where));
+  TR_ASSIGN_OR_RETURN(const json::object config, ParseJsonObject(config_bytes, where));
   ModelDescription model;
   const std::filesystem::path clean = std::filesystem::path(folder + "/").parent_path();
   model.name = clean.filename().string();
@@ -95,15 +119,22 @@ absl::StatusOr<ModelDescription> DescribeHfFolder(const std::string& folder) {
   TR_RETURN_IF_ERROR(ReadHfRope(config, where, model.context_length, model.rope));
   model.context_length = std::max(model.context_length, StretchedContext(model.rope));
   TR_RETURN_IF_ERROR(ReadSpecialIds(config, where, model));
-  const std::string generation_path = folder + "/generation_config.json";
-  const auto generation = ReadJsonFile(generation_path);
-  if (generation.ok()) {
-    TR_RETURN_IF_ERROR(ReadSpecialIds(*generation, generation_path, model));
-  } else if (generation.status().code() != absl::StatusCode::kNotFound) {
-    return generation.status();
+  if (generation.has_value()) {
+    const std::string path = folder + "/generation_config.json";
+    TR_ASSIGN_OR_RETURN(const json::object fields, ParseJsonObject(*generation, path));
+    TR_RETURN_IF_ERROR(ReadSpecialIds(fields, path, model));
   }
   TR_RETURN_IF_ERROR(ValidateDescription(model, where));
   return model;
+}
+
+absl::StatusOr<ModelDescription> DescribeHfFolder(const std::string& folder) {
+  TR_ASSIGN_OR_RETURN(const std::unique_ptr<MappedFile> config,
+                      MappedFile::Open(folder + "/config.json"));
+  const auto generation = MappedFile::Open(folder + "/generation_config.json");
+  if (generation.ok()) return DescribeHf(config->bytes(), (*generation)->bytes(), folder);
+  if (!absl::IsNotFound(generation.status())) return generation.status();
+  return DescribeHf(config->bytes(), std::nullopt, folder);
 }
 
 }  // namespace tokenrouter

@@ -4,6 +4,9 @@
 // sizes; NOT_FOUND naming file and field when a required one is absent.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,5 +15,11 @@
 namespace tokenrouter {
 
 absl::StatusOr<ModelDescription> DescribeHfFolder(const std::string& folder);
+
+// The same from the contents of the two files, for fuzzers; `folder` is only for messages and the
+// model's name.
+absl::StatusOr<ModelDescription> DescribeHf(std::span<const std::byte> config,
+                                            std::optional<std::span<const std::byte>> generation,
+                                            const std::string& folder);
 
 }  // namespace tokenrouter

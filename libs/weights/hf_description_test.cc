@@ -142,8 +142,15 @@ TEST_F(HfDescriptionTest, RefusesRotaryEmbeddingsItWouldRunWrongly) {
 
 TEST_F(HfDescriptionTest, RefusesWhatItWouldRunWrongly) {
   EXPECT_THAT(Describe(Config("", "gemma2")),
-              StatusIs(kInvalid, AllOf(HasSubstr("config.json"), HasSubstr("'gemma2'"))));
+              StatusIs(kInvalid, AllOf(HasSubstr("config.json"), HasSubstr("'gemma2'"),
+                                       HasSubstr("llama, mistral, qwen2, qwen3"))));
   EXPECT_THAT(Describe(Config(R"(,"hidden_act":"gelu")")), StatusIs(kInvalid, HasSubstr("gelu")));
+  EXPECT_THAT(Describe(Config(R"(,"quantization_config":{"quant_method":"gptq","bits":4})")),
+              StatusIs(kInvalid, AllOf(HasSubstr("config.json"), HasSubstr("quantization_config"),
+                                       HasSubstr("gptq, supported: absent"))));
+  EXPECT_THAT(Describe(Config(R"(,"quantization_config":null)")), IsOk());
+  EXPECT_THAT(Describe(Config(R"(,"architectures":["LlamaForSequenceClassification"])")),
+              StatusIs(kInvalid, AllOf(HasSubstr("'architectures'"), HasSubstr("ForCausalLM"))));
   EXPECT_THAT(Describe(Config(R"(,"mlp_bias":true)")), StatusIs(kInvalid, HasSubstr("mlp_bias")));
 }
 

@@ -21,14 +21,22 @@ absl::Status CheckPositive(const std::string& where, const char* what, double va
       absl::StrCat(where, ": ", what, " is ", value, ", expected a positive number"));
 }
 
+absl::Status CheckBetween(const std::string& where, const char* what, double value, double least,
+                          double most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": ", what, " is ", value, ", allowed are ", least, " to ", most));
+}
+
 absl::Status CheckRope(const RopeDescription& rope, int64_t head_dim, const std::string& where) {
   TR_RETURN_IF_ERROR(CheckRange(where, "rotary dimension", rope.dim, 2, head_dim));
   if (rope.dim % 2 != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(where, ": rotary dimension is ", rope.dim, ", expected an even number"));
   }
-  TR_RETURN_IF_ERROR(CheckPositive(where, "rotary theta", rope.theta));
-  TR_RETURN_IF_ERROR(CheckPositive(where, "rotary scaling factor", rope.factor));
+  TR_RETURN_IF_ERROR(CheckBetween(where, "rotary theta", rope.theta, kMinRopeTheta, kMaxRopeTheta));
+  TR_RETURN_IF_ERROR(
+      CheckBetween(where, "rotary scaling factor", rope.factor, kMinRopeFactor, kMaxRopeFactor));
   if (rope.scaling == RopeScaling::kLlama3 || rope.scaling == RopeScaling::kYarn) {
     TR_RETURN_IF_ERROR(CheckRange(where, "original context of the rotary scaling",
                                   rope.original_context, 1, kMaxContextLength));

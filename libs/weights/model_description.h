@@ -45,6 +45,12 @@ inline constexpr int64_t kMaxHidden = 1 << 18;
 inline constexpr int64_t kMaxVocabRows = 1 << 22;
 inline constexpr int64_t kMaxContextLength = int64_t{1} << 28;
 
+// What a rotary theta and scaling factor may be; beyond, frequencies are no sensible numbers.
+inline constexpr double kMinRopeTheta = 2;
+inline constexpr double kMaxRopeTheta = 1e15;
+inline constexpr double kMinRopeFactor = 1e-6;
+inline constexpr double kMaxRopeFactor = 1e6;
+
 // Checks ranges and the relations between sizes. INVALID_ARGUMENT "<where>: <what> is <value>,
 // <allowed>".
 absl::Status ValidateDescription(const ModelDescription& model, const std::string& where);

@@ -73,6 +73,10 @@ absl::Status ModelSource::CheckTensors() const {
   return absl::OkStatus();
 }
 
+const std::string& ModelSource::FileOf(const std::string& tensor) const {
+  return folder_ != nullptr ? folder_->FileOf(tensor) : path_;
+}
+
 absl::StatusOr<ModelTensor> ModelSource::Tensor(TensorRole role, int64_t layer) const {
   if (IsLayerRole(role) && (layer < 0 || layer >= description_.layers)) {
     return absl::InvalidArgumentError(
@@ -85,12 +89,12 @@ absl::StatusOr<ModelTensor> ModelSource::Tensor(TensorRole role, int64_t layer) 
       gguf_ != nullptr ? GgufTensorName(role, layer) : HfTensorName(role, layer);
   const TensorView* view = gguf_ != nullptr ? gguf_->FindTensor(name) : folder_->FindTensor(name);
   if (view == nullptr) {
-    return absl::NotFoundError(absl::StrCat(path_, ": no tensor '", name, "'"));
+    return absl::NotFoundError(absl::StrCat(FileOf(name), ": no tensor '", name, "'"));
   }
   const std::vector<int64_t> expected = ExpectedShape(role, description_);
   if (view->shape != expected) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path_, ": tensor '", name, "' has shape ", ShapeText(view->shape),
+        absl::StrCat(FileOf(name), ": tensor '", name, "' has shape ", ShapeText(view->shape),
                      ", the model's description asks for ", ShapeText(expected)));
   }
   ModelTensor tensor{view->name, view->type, view->shape, view->bytes, 0};

@@ -68,6 +68,8 @@ class ModelSource {
   explicit ModelSource(std::string path) : path_(std::move(path)) {}
 
   absl::Status OpenFiles();
+  // For messages.
+  const std::string& FileOf(const std::string& tensor) const;
   absl::Status CheckTensors() const;
 
   const std::string path_;

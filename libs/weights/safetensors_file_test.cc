@@ -110,7 +110,15 @@ TEST_F(SafetensorsFolderTest, SaysWhatTheIndexPromisesAndTheFolderLacks) {
               StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr("s1"), HasSubstr("'b'"))));
   Write("model.safetensors.index.json", R"({"weight_map":{"a":"s9"}})");
   EXPECT_THAT(SafetensorsFolder::Open(folder_),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("s9")));
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("/s9"), HasSubstr("index.json"), HasSubstr("'a'"))));
+  Write("s2", FileBytes(R"({"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4));
+  Write("model.safetensors.index.json", R"({"weight_map":{"a":"s1","b":"s2"}})");
+  EXPECT_THAT(
+      SafetensorsFolder::Open(folder_),
+      StatusIs(kInvalid, AllOf(HasSubstr("/s2"), HasSubstr("'b'"), HasSubstr("truncated"))));
+  Write("model.safetensors.index.json", R"({"weight_map":{"a":"s1\u0000x"}})");
+  EXPECT_THAT(SafetensorsFolder::Open(folder_), StatusIs(kInvalid, HasSubstr("file name")));
   Write("model.safetensors.index.json", R"({"weight_map":{"a":"../s1"}})");
   EXPECT_THAT(SafetensorsFolder::Open(folder_), StatusIs(kInvalid, HasSubstr("'../s1'")));
   Write("model.safetensors.index.json", R"({"weights":1})");

@@ -2,8 +2,8 @@
 // that `model.safetensors.index.json` lists.
 // Ownership: owns the mapped shards; tensor views live as long as it does.
 // Threads: immutable after Open.
-// Errors: NOT_FOUND for a missing folder, shard or tensor of the index; INVALID_ARGUMENT for an
-// index that is no JSON, names a path outside the folder or more than kMaxShards files.
+// Errors: those of SafetensorsFile and ParseSafetensorsIndex; NOT_FOUND for a missing folder, shard
+// or tensor of the index, naming the file that asks for it and the tensor.
 #pragma once
 
 #include <map>
@@ -16,8 +16,6 @@
 
 namespace tokenrouter {
 
-inline constexpr size_t kMaxShards = 1024;
-
 class SafetensorsFolder {
  public:
   static absl::StatusOr<std::unique_ptr<SafetensorsFolder>> Open(const std::string& folder);
@@ -26,10 +24,13 @@ class SafetensorsFolder {
   const std::vector<std::unique_ptr<SafetensorsFile>>& shards() const { return shards_; }
   // Null when no shard has the tensor.
   const TensorView* FindTensor(const std::string& name) const;
+  // The file that holds the tensor; when none does, the one that would list it.
+  const std::string& FileOf(const std::string& name) const;
 
  private:
   SafetensorsFolder() = default;
 
+  std::string listing_;  // The index, or the only file.
   std::vector<std::unique_ptr<SafetensorsFile>> shards_;
   std::map<std::string, const TensorView*> tensors_;
 };
