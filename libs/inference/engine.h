@@ -34,6 +34,8 @@ class Engine {
 
   virtual const EngineInfo& info() const = 0;
   virtual int64_t free_blocks() const = 0;
+  // Not free, but released as soon as the shelved sequences that hold them are.
+  virtual int64_t reclaimable_blocks() const = 0;
   // Tokens of the sequence in KV; 0 when unknown.
   virtual Position Length(SequenceId sequence) const = 0;
 
@@ -46,6 +48,10 @@ class Engine {
   // `child` starts as the first `length` tokens of `parent`, sharing whole blocks.
   // REQUIRES: child unknown, length <= Length(parent).
   virtual absl::Status Fork(SequenceId parent, SequenceId child, Position length) = 0;
+
+  // The sequence is never extended again: it is only kept to be forked, truncated or released.
+  // REQUIRES: known, not shelved yet.
+  virtual void Shelve(SequenceId sequence) = 0;
 
   // How long a step of so many rows and new ids is expected to take; zero when the engine has no
   // idea yet.

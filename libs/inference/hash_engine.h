@@ -27,12 +27,14 @@ class HashEngine : public Engine {
 
   const EngineInfo& info() const override { return info_; }
   int64_t free_blocks() const override { return tables_.free_blocks(); }
+  int64_t reclaimable_blocks() const override { return tables_.reclaimable_blocks(); }
   Position Length(SequenceId sequence) const override { return tables_.Length(sequence); }
 
   absl::Status Step(const StepBatch& batch, StepResult* result) override;
   void Truncate(SequenceId sequence, Position length) override;
   void Release(SequenceId sequence) override;
   absl::Status Fork(SequenceId parent, SequenceId child, Position length) override;
+  void Shelve(SequenceId sequence) override { tables_.Shelve(sequence); }
   absl::Duration Predict(int /*rows*/, int64_t /*new_ids*/) const override {
     return absl::ZeroDuration();
   }

@@ -10,6 +10,7 @@ namespace tokenrouter {
 BlockPool::BlockPool(BlockCount total) {
   TR_CHECK(total >= 0 && total <= std::numeric_limits<BlockId>::max()) << "total " << total;
   references_.assign(total, 0);
+  shelved_.assign(total, 0);
   free_.reserve(total);
   for (BlockCount block = total; block > 0; --block) {
     free_.push_back(static_cast<BlockId>(block - 1));
@@ -34,11 +35,32 @@ absl::Status BlockPool::Allocate(BlockCount count, std::vector<BlockId>* blocks)
 
 void BlockPool::AddReference(BlockId block) {
   TR_CHECK(references(block) > 0) << "block " << block << " is free";
+  reclaimable_ -= references_[block] == shelved_[block];
   ++references_[block];
 }
 
 void BlockPool::Release(BlockId block) {
   TR_CHECK(references(block) > 0) << "block " << block << " is free already";
+  TR_CHECK(references_[block] > shelved_[block]) << "block " << block << " is only shelved";
+  Drop(block);
+  reclaimable_ += references_[block] > 0 && references_[block] == shelved_[block];
+}
+
+void BlockPool::Shelve(BlockId block) {
+  TR_CHECK(references(block) > shelved_[block]) << "block " << block << " is shelved or free";
+  ++shelved_[block];
+  reclaimable_ += references_[block] == shelved_[block];
+}
+
+void BlockPool::ReleaseShelved(BlockId block) {
+  TR_CHECK(references(block) > 0 && shelved_[block] > 0) << "block " << block << " is not shelved";
+  --shelved_[block];
+  Drop(block);
+  // Its other references stay what they were: only the last one changes the count.
+  reclaimable_ -= references_[block] == 0;
+}
+
+void BlockPool::Drop(BlockId block) {
   if (--references_[block] == 0) free_.push_back(block);
 }
 

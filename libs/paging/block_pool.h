@@ -1,5 +1,6 @@
 // BlockPool hands out KV-cache blocks by id and counts who refers to each. It holds no device
-// memory itself.
+// memory itself. A reference may be shelved: its holder keeps the block only in case somebody wants
+// it; blocks with no other kind of reference are reclaimable.
 // Ownership: an id stays valid until its last reference is released; the pool must outlive every
 // table that holds its ids.
 // Threads: not thread-safe; lives with the engine's owner.
@@ -26,22 +27,31 @@ class BlockPool {
 
   BlockCount total() const { return static_cast<BlockCount>(references_.size()); }
   BlockCount free() const { return static_cast<BlockCount>(free_.size()); }
+  // In use, but only by shelved references.
+  BlockCount reclaimable() const { return reclaimable_; }
 
   // Appends `count` blocks with one reference each. The most recently released come first: their
   // memory is the likeliest to be in a cache.
   absl::Status Allocate(BlockCount count, std::vector<BlockId>* blocks);
   // One more reference to a block in use.
   void AddReference(BlockId block);
-  // One reference less; the block is free when none is left.
+  // One reference less, one that is not shelved; the block is free when none is left.
   void Release(BlockId block);
+  // One of the references becomes a shelved one, until it is released.
+  void Shelve(BlockId block);
+  void ReleaseShelved(BlockId block);
 
   // 0 for a free block.
   int32_t references(BlockId block) const;
   bool shared(BlockId block) const { return references(block) > 1; }
 
  private:
-  std::vector<int32_t> references_;  // By block id.
+  void Drop(BlockId block);
+
+  std::vector<int32_t> references_;  // By block id, shelved ones included.
+  std::vector<int32_t> shelved_;     // By block id.
   std::vector<BlockId> free_;        // A stack.
+  BlockCount reclaimable_ = 0;
 };
 
 }  // namespace tokenrouter

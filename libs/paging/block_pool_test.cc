@@ -48,6 +48,21 @@ TEST(BlockPoolTest, FreesABlockWithItsLastReference) {
   EXPECT_EQ(pool.free(), 1);
 }
 
+TEST(BlockPoolTest, CountsBlocksThatAreOnlyShelvedAsReclaimable) {
+  BlockPool pool(2);
+  std::vector<BlockId> blocks;
+  ASSERT_THAT(pool.Allocate(2, &blocks), IsOk());
+  pool.Shelve(blocks[0]);
+  EXPECT_EQ(pool.reclaimable(), 1);
+  pool.AddReference(blocks[0]);
+  EXPECT_EQ(pool.reclaimable(), 0);
+  pool.Release(blocks[0]);
+  EXPECT_EQ(pool.reclaimable(), 1);
+  pool.ReleaseShelved(blocks[0]);
+  EXPECT_EQ(pool.reclaimable(), 0);
+  EXPECT_EQ(pool.free(), 1);
+}
+
 TEST(BlockPoolDeathTest, DoubleReleaseIsACheck) {
   BlockPool pool(1);
   std::vector<BlockId> blocks;

@@ -26,7 +26,14 @@ BlockCount BlockTable::BlocksToAppend(Position count) const {
   return BlocksFor(int64_t{length_} + count, block_size_) - static_cast<BlockCount>(blocks_.size());
 }
 
+void BlockTable::Shelve(BlockPool* pool) {
+  TR_CHECK(!shelved_) << "shelved already";
+  shelved_ = true;
+  for (const BlockId block : blocks_) pool->Shelve(block);
+}
+
 absl::Status BlockTable::Extend(Position count, BlockPool* pool, std::vector<BlockCopy>* copies) {
+  TR_CHECK(!shelved_) << "a shelved table does not grow";
   const BlockId open = open_block();
   const bool copy = count > 0 && open >= 0 && pool->shared(open);
   TR_RETURN_IF_ERROR(pool->Allocate(BlocksToAppend(count) + (copy ? 1 : 0), &blocks_));
@@ -45,7 +52,7 @@ void BlockTable::Truncate(Position length, BlockPool* pool) {
   TR_CHECK(length >= 0 && length <= length_) << "to " << length << " of " << length_;
   const auto keep = static_cast<size_t>(BlocksFor(length, block_size_));
   while (blocks_.size() > keep) {
-    pool->Release(blocks_.back());
+    shelved_ ? pool->ReleaseShelved(blocks_.back()) : pool->Release(blocks_.back());
     blocks_.pop_back();
   }
   length_ = length;

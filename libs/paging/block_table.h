@@ -38,7 +38,13 @@ class BlockTable {
   // Blocks to append for `count` more tokens; a copy of a shared open block comes on top.
   BlockCount BlocksToAppend(Position count) const;
 
+  // Nothing is added any more: the table is only kept to be forked or cut, and its blocks count as
+  // reclaimable unless others hold them too. For good.
+  void Shelve(BlockPool* pool);
+  bool shelved() const { return shelved_; }
+
   // Adds `count` positions. Appends to `copies` what must be copied before they are written.
+  // REQUIRES: !shelved().
   absl::Status Extend(Position count, BlockPool* pool, std::vector<BlockCopy>* copies);
   // Forgets everything from `length` on. REQUIRES: 0 <= length <= length().
   void Truncate(Position length, BlockPool* pool);
@@ -50,6 +56,7 @@ class BlockTable {
  private:
   int32_t block_size_;
   Position length_ = 0;
+  bool shelved_ = false;
   std::vector<BlockId> blocks_;
 };
 

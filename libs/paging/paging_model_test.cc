@@ -37,7 +37,8 @@ class PagingModelTest : public testing::Test {
     const uint64_t first = Pick(kSequences);
     const uint64_t rows = 1 + Pick(3);
     for (uint64_t i = 0; i < rows; ++i) {
-      batch.push_back({{(first + i) % kSequences}, static_cast<Position>(1 + Pick(9))});
+      const uint64_t id = (first + i) % kSequences;
+      if (!shelved_.contains(id)) batch.push_back({{id}, static_cast<Position>(1 + Pick(9))});
     }
     const BlockCount needed = tables_.BlocksNeeded(batch);
     const BlockCount free = tables_.free_blocks();
@@ -83,16 +84,24 @@ class PagingModelTest : public testing::Test {
   void ReleaseOne() {
     const uint64_t id = Pick(kSequences);
     model_.erase(id);
+    shelved_.erase(id);
     tables_.Release({id});
   }
 
+  void ShelveOne() {
+    const uint64_t id = Pick(kSequences);
+    if (!model_.contains(id) || !shelved_.insert(id).second) return;
+    tables_.Shelve({id});
+  }
+
   void CheckAll() {
-    absl::flat_hash_set<BlockId> used;
+    absl::flat_hash_set<BlockId> used, live;
     ASSERT_EQ(tables_.sequences(), static_cast<int64_t>(model_.size()));
     for (const auto& [id, tokens] : model_) {
       ASSERT_EQ(tables_.Length({id}), static_cast<Position>(tokens.size()));
       const BlockTable& table = *tables_.Find({id});
       used.insert(table.blocks().begin(), table.blocks().end());
+      if (!shelved_.contains(id)) live.insert(table.blocks().begin(), table.blocks().end());
       for (size_t i = 0; i < tokens.size(); ++i) {
         const BlockSlot slot = table.SlotOf(static_cast<Position>(i));
         ASSERT_EQ(memory_[slot.block * kBlockSize + slot.offset], tokens[i])
@@ -100,29 +109,40 @@ class PagingModelTest : public testing::Test {
       }
     }
     ASSERT_EQ(tables_.free_blocks(), kBlocks - static_cast<BlockCount>(used.size()));
+    ASSERT_EQ(tables_.reclaimable_blocks(), static_cast<BlockCount>(used.size() - live.size()));
   }
 
   std::mt19937_64 random_{20240607};
   SequenceTables tables_{kBlocks, kBlockSize};
   std::vector<uint32_t> memory_ = std::vector<uint32_t>(kBlocks * kBlockSize);
   std::map<uint64_t, std::vector<uint32_t>> model_;
+  absl::flat_hash_set<uint64_t> shelved_;
   uint32_t stamp_ = 0;
 };
 
 TEST_F(PagingModelTest, ReadsBackEverySequenceAfterRandomOperations) {
   for (int operation = 0; operation < kOperations; ++operation) {
     SCOPED_TRACE(operation);
-    switch (Pick(8)) {
+    switch (Pick(18)) {
       case 0:
       case 1:
-        ForkOne();
-        break;
       case 2:
       case 3:
-        TruncateOne();
+        ForkOne();
         break;
       case 4:
+      case 5:
+      case 6:
+      case 7:
+        TruncateOne();
+        break;
+      case 8:
+      case 9:
         ReleaseOne();
+        break;
+      case 10:
+      case 11:
+        ShelveOne();
         break;
       default:
         ExtendSome();

@@ -72,6 +72,12 @@ void SequenceTables::Truncate(SequenceId sequence, Position length) {
   it->second.table.Truncate(length, &pool_);
 }
 
+void SequenceTables::Shelve(SequenceId sequence) {
+  const auto it = tables_.find(sequence);
+  TR_CHECK(it != tables_.end()) << "unknown sequence " << sequence.value;
+  it->second.table.Shelve(&pool_);
+}
+
 void SequenceTables::Release(SequenceId sequence) {
   const auto it = tables_.find(sequence);
   if (it == tables_.end()) return;

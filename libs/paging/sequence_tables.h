@@ -34,6 +34,8 @@ class SequenceTables {
   int32_t block_size() const { return block_size_; }
   BlockCount total_blocks() const { return pool_.total(); }
   BlockCount free_blocks() const { return pool_.free(); }
+  // Held by shelved sequences only.
+  BlockCount reclaimable_blocks() const { return pool_.reclaimable(); }
   int64_t sequences() const { return static_cast<int64_t>(tables_.size()); }
 
   bool Contains(SequenceId sequence) const { return tables_.contains(sequence); }
@@ -50,6 +52,8 @@ class SequenceTables {
   // Forgets everything from `length` on; the sequence stays known. REQUIRES: known and
   // 0 <= length <= Length(sequence), or unknown and length 0.
   void Truncate(SequenceId sequence, Position length);
+  // The sequence is only kept to be forked or cut from now on. REQUIRES: known, not shelved yet.
+  void Shelve(SequenceId sequence);
   // Forgets the sequence; an unknown one is ignored.
   void Release(SequenceId sequence);
   // `child` becomes the first `length` tokens of `parent`, sharing whole blocks; a part of a block
