@@ -111,6 +111,9 @@ absl::Status ApplyOpen(const v1::Open& open, const SequenceLimits& limits, Seque
   sequence->request = open.request();
   sequence->epoch = open.epoch();
   sequence->credit = open.credit();
+  sequence->tenant = open.spec().tenant();
+  sequence->cached_ids = 0;
+  sequence->told_cached = false;
   StartOver(sequence);
   const std::span<const TokenId> ids = IdsOf(open.ids());
   *unchanged = sequence->track.Replace(ids, std::clamp(open.tail(), 0, open.ids_size()),

@@ -53,6 +53,7 @@ struct SequenceState {
   SequenceId id;
   std::string request_id;
   uint32_t choice = 0;
+  std::string tenant;  // Shares KV with nobody else.
 
   // Who asked for it in this term. Unclaimed: from an earlier term, nobody opened it again yet.
   bool claimed = false;
@@ -74,7 +75,9 @@ struct SequenceState {
   bool released = false;  // Large side: the turn may run.
   Position credit = 0;    // Committed length up to which it may write; 0: no limit.
   absl::Time ready_since = absl::InfiniteFuture();  // Kept where rows may be deferred.
-  uint64_t last_step = 0;  // Number of the last step it was in, or of its opening.
+  Position cached_ids = 0;   // Of the prompt, not run because they were in KV; until told.
+  bool told_cached = false;  // Since its Open.
+  uint64_t last_step = 0;    // Number of the last step it was in, or of its opening.
 
   bool parked() const { return turn.has_value() && credit > 0 && track.committed() >= credit; }
   // Could run in the next step.

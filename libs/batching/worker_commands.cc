@@ -79,9 +79,11 @@ void WorkerCore::ApplyOpenFrame(const v1::Open& open) {
   SequenceState* sequence =
       table_.Claim(open.request(), open.spec().request_id(), open.spec().choice());
   sequence->last_step = counters_.steps;
+  // A name means nothing beyond its tenant.
+  if (sequence->tenant != open.spec().tenant()) cache_.Cut(sequence->id, 0);
   Position unchanged = 0;
   const absl::Status status = ApplyOpen(open, limits_, sequence, &unchanged);
-  CutKv(*sequence, unchanged);
+  cache_.Cut(sequence->id, unchanged);
   if (!status.ok()) return Refuse(sequence, std::string(status.message()));
   if (!has_room) {
     return Refuse(sequence, absl::StrCat("this worker holds ", table_.size() - 1,
@@ -102,7 +104,7 @@ void WorkerCore::ApplyExtendFrame(const v1::Extend& extend) {
     need.set_have(have);
     return;
   }
-  CutKv(*sequence, extend.base());
+  cache_.Cut(sequence->id, extend.base());
   const absl::Status status = ApplyExtend(extend, limits_, sequence);
   if (!status.ok()) return Refuse(sequence, std::string(status.message()));
   if (sequence->parked()) *pending_.add_rows() = ParkedReport(*sequence);
@@ -156,12 +158,14 @@ void WorkerCore::End(SequenceState* sequence) {
 }
 
 void WorkerCore::Forget(SequenceState* sequence) {
-  engine_->Release(sequence->id);
+  Settle(*sequence);
+  cache_.Close(sequence->id);
   table_.Erase(sequence);
 }
 
-void WorkerCore::CutKv(const SequenceState& sequence, Position length) {
-  if (engine_->Length(sequence.id) > length) engine_->Truncate(sequence.id, length);
+void WorkerCore::Settle(const SequenceState& sequence) {
+  cache_.Settle(sequence.id, sequence.tenant,
+                sequence.track.ids().first(sequence.track.committed()));
 }
 
 }  // namespace tokenrouter

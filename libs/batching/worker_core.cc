@@ -18,7 +18,10 @@ bool HasContent(const v1::WorkerFrame& frame) {
 }  // namespace
 
 WorkerCore::WorkerCore(WorkerCoreOptions options, Engine* engine)
-    : options_(std::move(options)), engine_(engine), lease_(!options_.device_key.empty()) {
+    : options_(std::move(options)),
+      engine_(engine),
+      cache_(engine, options_.prefix_cache),
+      lease_(!options_.device_key.empty()) {
   TR_CHECK(options_.max_step_tokens > kMaxVerify) << options_.max_step_tokens;
   TR_CHECK(options_.max_rows > 0 && options_.max_sequences > 0);
   limits_.role = options_.role;
@@ -79,11 +82,14 @@ std::optional<PlannedStep> WorkerCore::Plan(absl::Time now) {
   if (!lease_.MayCompute(now)) return std::nullopt;
   RefuseTooLarge();
   std::vector<SequenceState*> sequences;
-  const BatchPlan plan = PlanWithinBlocks(&sequences);
+  BatchPlan plan = PlanWithinBlocks(&sequences);
   if (Defers(sequences, plan, now)) return std::nullopt;
+  if (StartFromPrefixes(sequences, plan)) plan = PlanWithinBlocks(&sequences);
   if (plan.rows.empty()) return std::nullopt;
   step_runs_ = true;
-  return MakeStep(sequences, plan, now);
+  PlannedStep step = MakeStep(sequences, plan, now);
+  MakeRoomFor(step.batch);
+  return step;
 }
 
 absl::Status WorkerCore::Execute(PlannedStep* step) {
@@ -117,7 +123,7 @@ v1::WorkerFrame WorkerCore::Complete(PlannedStep step, absl::Time now) {
   report.set_elapsed_us(absl::ToInt64Microseconds(now - step.started));
   report.set_predicted_us(absl::ToInt64Microseconds(step.predicted));
   report.set_ready(Ready());
-  report.set_free_blocks(engine_->free_blocks());
+  report.set_free_blocks(free_blocks());
   MovePendingTo(&frame, now);
   return frame;
 }
@@ -186,15 +192,21 @@ void WorkerCore::ReportRows(PlannedStep* step, v1::WorkerFrame* frame, absl::Tim
     TR_CHECK(sequence != nullptr);
     sequence->last_step = counters_.steps;
     counters_.catch_up_ids += step->batch.rows[i].new_ids.size() - step->rows[i].choices;
-    if (step->rows[i].choices == 0 || !sequence->claimed) continue;
+    if (step->rows[i].choices == 0 || !sequence->claimed) {
+      Settle(*sequence);
+      continue;
+    }
     RowOutcome outcome = ResolveRow(step->result.choices[i], limits_, sequence);
-    CutKv(*sequence, outcome.valid_kv);
+    cache_.Cut(sequence->id, outcome.valid_kv);
+    Settle(*sequence);
     sequence->ready_since = sequence->ready(options_.role) ? now : absl::InfiniteFuture();
     counters_.committed += outcome.committed;
     counters_.departures += outcome.departed;
     departures += outcome.departed;
     // A tentative token that stays here is nobody else's business yet.
     if (outcome.committed > 0 || outcome.departed || outcome.finished || outcome.report.parked()) {
+      outcome.report.set_cached_ids(std::exchange(sequence->cached_ids, 0));
+      sequence->told_cached = true;
       *frame->add_rows() = std::move(outcome.report);
     }
   }
@@ -205,6 +217,7 @@ void WorkerCore::HandleFailedStep(const PlannedStep& step, v1::WorkerFrame* fram
   ++counters_.engine_errors;
   if (step.status.code() == absl::StatusCode::kResourceExhausted) {
     // The engine counts blocks better than the plan did: make room and let the next plan try.
+    if (cache_.Clear()) return;
     SequenceState* oldest = table_.FindById(step.rows[0].sequence);
     for (const PlannedStep::Row& row : step.rows) {
       if (row.sequence < oldest->id) oldest = table_.FindById(row.sequence);
@@ -219,7 +232,7 @@ void WorkerCore::HandleFailedStep(const PlannedStep& step, v1::WorkerFrame* fram
     SequenceState* sequence = table_.FindById(row.sequence);
     if (!sequence->claimed) continue;
     End(sequence);
-    engine_->Release(sequence->id);
+    cache_.Drop(sequence->id);
     *frame->add_rows() =
         FinishReport(*sequence, FinishReason::kError,
                      absl::StrCat("engine step failed: ", std::string(step.status.message())));

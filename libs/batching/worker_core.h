@@ -29,6 +29,7 @@
 #include "libs/batching/device_lease.h"
 #include "libs/batching/local_deferral.h"
 #include "libs/batching/preemption_policy.h"
+#include "libs/batching/prefix_cache.h"
 #include "libs/batching/row_outcome.h"
 #include "libs/batching/sequence_table.h"
 #include "libs/inference/engine.h"
@@ -49,6 +50,7 @@ struct WorkerCoreOptions {
   int64_t max_step_tokens = 512;   // New ids of a step; at least kMaxVerify + 1.
   int64_t idle_step_tokens = 128;  // Of a step in which nothing is ready and sequences without a
                                    // turn catch up; 0: never. Ignored with a device key.
+  bool prefix_cache = true;        // Closed sequences keep their KV for others that start alike.
   std::vector<v1::StepSample> samples;  // Steps measured before; told in every hello.
 };
 
@@ -117,7 +119,9 @@ class WorkerCore {
   int32_t Ready() const;
   int32_t Waiting() const;  // Have a turn and cannot run: parked or not released.
   size_t sequences() const { return table_.size(); }
-  int64_t free_blocks() const { return engine_->free_blocks(); }
+  // Blocks that no open request holds; cached ones (prefix_cache.h) are among them.
+  int64_t free_blocks() const { return cache_.free_blocks(); }
+  const PrefixCache& cache() const { return cache_; }
   const WorkerCoreOptions& options() const { return options_; }
 
  private:
@@ -137,7 +141,7 @@ class WorkerCore {
   bool MakeRoomForSequence();
   void FreeUnclaimed(absl::Time now);
   void Forget(SequenceState* sequence);
-  void CutKv(const SequenceState& sequence, Position length);
+  void Settle(const SequenceState& sequence);
 
   std::vector<SequenceState*> Snapshot(std::vector<RowSnapshot>* rows);
   // Of the next step: a chunk of a prompt must not outlast a turn on a shared device.
@@ -146,6 +150,11 @@ class WorkerCore {
   // Drops somebody's KV for it; false when nobody may be dropped.
   bool Preempt(SequenceState* in_need);
   void RefuseTooLarge();
+  // Rows of the plan that start from nothing get what is in KV of their ids. True when any did: it
+  // is time for another plan then.
+  bool StartFromPrefixes(const std::vector<SequenceState*>& sequences, const BatchPlan& plan);
+  // Evicts cached blocks that the step needs.
+  void MakeRoomFor(const StepBatch& batch);
   PlannedStep MakeStep(const std::vector<SequenceState*>& sequences, const BatchPlan& plan,
                        absl::Time now);
 
@@ -162,6 +171,7 @@ class WorkerCore {
 
   const WorkerCoreOptions options_;
   Engine* const engine_;
+  PrefixCache cache_;
   SequenceLimits limits_;
   SequenceTable table_;
   DeviceLease lease_;

@@ -128,13 +128,13 @@ TEST_F(WorkerCoreTest, CloseFreesEveryBlockAndIsConfirmedEvenWhenUnknown) {
   Attach();
   Open(OpenOf(1, Spec("a", "never"), {1, 2, 3}));
   Step();
-  EXPECT_LT(engine_->free_blocks(), 1000);
+  EXPECT_LT(core_->free_blocks(), 1000);
   Close(1);
   Close(2);
   const auto said = core_->TakePending(now_);
   ASSERT_TRUE(said.has_value());
   EXPECT_THAT(said->closed(), ::testing::ElementsAre(1, 2));
-  EXPECT_EQ(engine_->free_blocks(), 1000);
+  EXPECT_EQ(core_->free_blocks(), 1000);
   EXPECT_EQ(core_->sequences(), 0u);
 }
 
@@ -149,7 +149,7 @@ TEST_F(WorkerCoreTest, CommandsDuringAStepTakeEffectAfterIt) {
   ASSERT_THAT(core_->Execute(&*step), IsOk());
   const v1::WorkerFrame frame = core_->Complete(*std::move(step), now_);
   EXPECT_THAT(frame.closed(), ::testing::ElementsAre(1));
-  EXPECT_EQ(engine_->free_blocks(), 1000);
+  EXPECT_EQ(core_->free_blocks(), 1000);
 }
 
 TEST_F(WorkerCoreTest, CatchesUpWithoutATurnOnlyOnADeviceOfItsOwn) {

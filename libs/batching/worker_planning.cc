@@ -24,7 +24,7 @@ std::vector<SequenceState*> WorkerCore::Snapshot(std::vector<RowSnapshot>* rows)
     // Choices come from running the last ids: KV that covers them already gives them back, and
     // catching up stops before them.
     const Position before_choices = sequence->track.size() - sequence->choices();
-    CutKv(*sequence, before_choices);
+    cache_.Cut(id, before_choices);
     sequences.push_back(sequence.get());
     rows->push_back({.known = ready ? sequence->track.size() : before_choices,
                      .in_kv = engine_->Length(id),
@@ -61,7 +61,7 @@ BatchPlan WorkerCore::PlanWithinBlocks(std::vector<SequenceState*>* sequences) {
         .idle_step_tokens = lease_.needed() ? 0 : options_.idle_step_tokens,
         .read_ahead = read_ahead_,
         .block_size = engine_->info().block_size,
-        .free_blocks = engine_->free_blocks(),
+        .free_blocks = free_blocks(),
         .idle_reserve_blocks = total / kIdleReserveShare,
         .by_age = blocks_are_short,
     };
@@ -91,9 +91,34 @@ bool WorkerCore::Preempt(SequenceState* in_need) {
   }
   const std::optional<size_t> victim = ChooseVictim(candidates, need_index);
   if (!victim.has_value()) return false;
-  engine_->Release(holders[*victim]->id);
+  cache_.Drop(holders[*victim]->id);
   ++counters_.preemptions;
   return true;
+}
+
+bool WorkerCore::StartFromPrefixes(const std::vector<SequenceState*>& sequences,
+                                   const BatchPlan& plan) {
+  bool any = false;
+  for (const PlannedRow& row : plan.rows) {
+    SequenceState& sequence = *sequences[row.index];
+    if (engine_->Length(sequence.id) > 0) continue;
+    // Choices come from running ids, and a turn that is yet to come will want at least one.
+    const Position most = sequence.track.size() - std::max(1, sequence.choices());
+    const Position shared = cache_.Start(sequence.id, sequence.tenant, sequence.track.ids(), most);
+    any |= shared > 0;
+    if (!sequence.told_cached) sequence.cached_ids = std::min(shared, sequence.prompt_length);
+  }
+  return any;
+}
+
+void WorkerCore::MakeRoomFor(const StepBatch& batch) {
+  const int32_t block_size = engine_->info().block_size;
+  int64_t needed = 0;
+  for (const StepRow& row : batch.rows) {
+    const int64_t end = int64_t{row.first} + static_cast<int64_t>(row.new_ids.size());
+    needed += BlocksOf(end, block_size) - BlocksOf(row.first, block_size);
+  }
+  cache_.MakeFree(needed);
 }
 
 void WorkerCore::RefuseTooLarge() {

@@ -18,6 +18,12 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry* r, Role role)
       steps_(AddCounter(r, Name("steps_total"), "Steps of the engine.")),
       catch_up_ids_(AddCounter(r, Name("catch_up_ids_total"), "Ids read without a choice.")),
       preemptions_(AddCounter(r, Name("preemptions_total"), "KV dropped to make room.")),
+      prefix_hit_ids_(AddCounter(r, Name("prefix_hit_tokens_total"),
+                                 "Ids that starting requests found in KV.")),
+      prefix_lookup_ids_(AddCounter(r, Name("prefix_lookup_tokens_total"),
+                                    "Ids that starting requests looked for in KV.")),
+      prefix_evictions_(AddCounter(r, Name("prefix_evictions_total"),
+                                   "KV blocks of closed requests given up for others.")),
       engine_errors_(AddCounter(r, Name("engine_errors_total"), "Steps that failed.")),
       refused_(AddCounter(r, Name("refused_total"), "Requests refused with an error.")),
       need_ids_(AddCounter(r, Name("need_ids_total"), "Extends that asked for ids again.")),
@@ -32,6 +38,8 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry* r, Role role)
                             kEntropyBuckets)),
       blocks_used_(AddGauge(r, Name("kv_blocks"), "KV blocks.", {{"state", "used"}})),
       blocks_free_(AddGauge(r, Name("kv_blocks"), "KV blocks.", {{"state", "free"}})),
+      cached_blocks_(AddGauge(r, Name("cached_blocks"),
+                              "Free KV blocks that keep the prefixes of closed requests.")),
       ready_(AddGauge(r, Name("sequences"), "Open requests.", {{"state", "ready"}})),
       waiting_(AddGauge(r, Name("sequences"), "Open requests.", {{"state", "waiting"}})),
       held_(AddGauge(r, Name("sequences"), "Open requests.", {{"state", "held"}})),
@@ -70,6 +78,11 @@ void WorkerMetrics::ObserveCore(const WorkerCore& core, int64_t total_blocks) {
   add(refused_, now.refused, seen_.refused);
   add(need_ids_, now.need_ids, seen_.need_ids);
   add(stale_frames_, now.stale_frames, seen_.stale_frames);
+  const PrefixCache::Counters& cache = core.cache().counters();
+  add(prefix_hit_ids_, cache.hit_ids, cache_seen_.hit_ids);
+  add(prefix_lookup_ids_, cache.lookup_ids, cache_seen_.lookup_ids);
+  add(prefix_evictions_, cache.evictions, cache_seen_.evictions);
+  cache_seen_ = cache;
   for (int i = 0; i < kDeferralOutcomes; ++i) {
     add(*deferrals_[i], now.deferrals[i], seen_.deferrals[i]);
   }
@@ -77,6 +90,7 @@ void WorkerMetrics::ObserveCore(const WorkerCore& core, int64_t total_blocks) {
   seen_ = now;
   const int64_t free = core.free_blocks();
   blocks_free_.Set(static_cast<double>(free));
+  cached_blocks_.Set(static_cast<double>(core.cache().cached_blocks()));
   blocks_used_.Set(static_cast<double>(total_blocks - free));
   cache_usage_.Set(total_blocks == 0 ? 0 : 1 - static_cast<double>(free) / total_blocks);
   const int32_t ready = core.Ready(), waiting = core.Waiting();

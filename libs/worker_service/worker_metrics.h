@@ -29,6 +29,9 @@ class WorkerMetrics {
   prometheus::Counter& steps_;
   prometheus::Counter& catch_up_ids_;
   prometheus::Counter& preemptions_;
+  prometheus::Counter& prefix_hit_ids_;
+  prometheus::Counter& prefix_lookup_ids_;
+  prometheus::Counter& prefix_evictions_;
   prometheus::Counter& engine_errors_;
   prometheus::Counter& refused_;
   prometheus::Counter& need_ids_;
@@ -42,6 +45,7 @@ class WorkerMetrics {
   prometheus::Histogram& entropy_;
   prometheus::Gauge& blocks_used_;
   prometheus::Gauge& blocks_free_;
+  prometheus::Gauge& cached_blocks_;
   prometheus::Gauge& ready_;
   prometheus::Gauge& waiting_;
   prometheus::Gauge& held_;
@@ -49,6 +53,7 @@ class WorkerMetrics {
   prometheus::Gauge& requests_waiting_;
   prometheus::Gauge& cache_usage_;
   WorkerCounters seen_;  // What the counters above already hold.
+  PrefixCache::Counters cache_seen_;
 };
 
 }  // namespace tokenrouter

@@ -42,7 +42,10 @@ TEST(WorkerMetricsTest, CountsWhatTheCoreDid) {
         "tokenrouter_worker_deferrals_total{outcome=\"immediate\"} 2",
         "tokenrouter_worker_deferrals_total{outcome=\"bound\"} 0",
         "tokenrouter_worker_kv_blocks{state=\"used\"} 1",
-        "tokenrouter_worker_kv_blocks{state=\"free\"} 99",
+        "tokenrouter_worker_kv_blocks{state=\"free\"} 99", "tokenrouter_worker_cached_blocks 0",
+        "tokenrouter_worker_prefix_hit_tokens_total 0",
+        "tokenrouter_worker_prefix_lookup_tokens_total 4",
+        "tokenrouter_worker_prefix_evictions_total 0",
         "tokenrouter_worker_sequences{state=\"ready\"} 1",
         "tokenrouter_worker_num_requests_running 1", "tokenrouter_worker_num_requests_waiting 0",
         "tokenrouter_worker_kv_cache_usage_perc 0.01"}) {

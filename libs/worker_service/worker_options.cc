@@ -45,6 +45,10 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
   settings->Add("calibrate", &o.calibrate,
                 "measure what steps cost before attaching, for up to two seconds; the scheduler "
                 "plans with it; fake: never");
+  settings->Add(
+      "prefix_cache", &o.prefix_cache,
+      "keep the KV of closed requests for those of the same tenant that start alike, until "
+      "its blocks are needed");
   settings->Add("drain_ms", &o.drain_ms, 0, 3600 * 1000, "for open requests after SIGTERM");
 }
 

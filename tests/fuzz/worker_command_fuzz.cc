@@ -52,7 +52,7 @@ class Harness {
     Attach(core_.term());
     core_.TakePending(now_ + absl::Hours(24 * 365));
     TR_CHECK(core_.sequences() == 0);
-    TR_CHECK(engine_.free_blocks() == kBlocks) << engine_.free_blocks();
+    TR_CHECK(core_.free_blocks() == kBlocks) << core_.free_blocks();
   }
 
  private:

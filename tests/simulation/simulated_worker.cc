@@ -63,7 +63,7 @@ void SimulatedWorker::Freeze(absl::Duration time) {
 }
 
 int64_t SimulatedWorker::blocks_in_use() const {
-  return engine_ == nullptr ? 0 : engine_->info().total_blocks - engine_->free_blocks();
+  return core_ == nullptr ? 0 : engine_->info().total_blocks - core_->free_blocks();
 }
 
 std::string SimulatedWorker::Describe() const {
