@@ -61,6 +61,7 @@ class FakeSchedulerPort final : public SchedulerPort {
     Complete(author, &event);
     event.degraded = degraded;
     event.large_alone = large_alone;
+    event.cached_tokens = cached_tokens;
     request.sink->OnEvent(std::move(event));
   }
   void SendFinish(v1::FinishReason reason, std::vector<int32_t> ids = {}) {
@@ -81,7 +82,8 @@ class FakeSchedulerPort final : public SchedulerPort {
 
   PortHealth health;
   bool refuses = false;
-  bool large_alone = false;  // Marks what is sent.
+  bool large_alone = false;   // Marks what is sent.
+  int32_t cached_tokens = 0;  // Said with what is sent.
   std::vector<Submitted> submitted;
 
  private:

@@ -115,6 +115,7 @@ void GenerateReactor::AddEnd() {
   wire->set_completion_tokens(usage.completion_tokens());
   wire->set_small_tokens(usage.small_tokens);
   wire->set_large_tokens(usage.large_tokens);
+  wire->set_cached_tokens(usage.cached_tokens);
 }
 
 void GenerateReactor::OnWriteDone(bool ok) {

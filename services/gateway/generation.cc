@@ -162,6 +162,7 @@ void Generation::LogEnd(const char* outcome) const {
            {"outcome", outcome},
            {"algorithm", algorithm_},
            {"prompt_tokens", usage.prompt_tokens},
+           {"cached_tokens", usage.cached_tokens},
            {"small_tokens", usage.small_tokens},
            {"large_tokens", usage.large_tokens},
            {"degraded", usage.degraded},

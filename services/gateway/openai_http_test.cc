@@ -175,6 +175,22 @@ TEST_F(OpenAiHttpTest, DegradedIsMarked) {
   EXPECT_EQ(json::parse(reply.bytes).at("usage").at("routing").at("degraded"), true);
 }
 
+TEST_F(OpenAiHttpTest, SaysHowMuchOfThePromptWasCachedAndNoMoreThanAll) {
+  const auto cached = [this](int32_t tokens) {
+    const auto call = Chat();
+    port_.cached_tokens = tokens;
+    port_.SendText("ab");
+    port_.cached_tokens = 0;
+    port_.SendText("c");
+    port_.SendFinish(v1::FINISH_REASON_LENGTH);
+    return json::parse(call->Next().bytes).at("usage");
+  };
+  EXPECT_EQ(cached(0).at("prompt_tokens_details").at("cached_tokens"), 0);
+  EXPECT_EQ(cached(2).at("prompt_tokens_details").at("cached_tokens"), 2);
+  const json::value usage = cached(1 << 20);
+  EXPECT_EQ(usage.at("prompt_tokens_details").at("cached_tokens"), usage.at("prompt_tokens"));
+}
+
 TEST_F(OpenAiHttpTest, SaysHowTheRequestWasServed) {
   const auto call = Chat(R"(,"routing":{"ttft_slo_ms":70})");
   EXPECT_EQ(port_.submitted[0].spec.ttft_slo_ms(), 70);

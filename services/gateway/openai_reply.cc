@@ -87,6 +87,7 @@ json::object Usage(const UsageCounts& usage) {
   body["prompt_tokens"] = usage.prompt_tokens;
   body["completion_tokens"] = usage.completion_tokens();
   body["total_tokens"] = usage.prompt_tokens + usage.completion_tokens();
+  body["prompt_tokens_details"] = json::object{{"cached_tokens", usage.cached_tokens}};
   body["routing"] = std::move(routing);
   return body;
 }

@@ -29,6 +29,7 @@ struct TokenInfo {
 
 struct UsageCounts {
   int32_t prompt_tokens = 0;
+  int32_t cached_tokens = 0;  // Of prompt_tokens: were in the KV cache already.
   int32_t small_tokens = 0;
   int32_t large_tokens = 0;
   int32_t large_alone_tokens = 0;  // Of large_tokens: written while the large model wrote all.

@@ -43,6 +43,7 @@ LinkEvent EventOf(const v1::TokenChunk& chunk) {
   event.logprobs.resize(event.ids.size(), 0.0f);
   event.degraded = chunk.degraded();
   event.large_alone = chunk.large_alone();
+  event.cached_tokens = chunk.cached_tokens();
   if (chunk.has_finish()) event.finish = chunk.finish();
   return event;
 }

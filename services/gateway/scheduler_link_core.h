@@ -54,6 +54,7 @@ struct LinkEvent {
   std::vector<float> logprobs;  // As long as ids; 0 where the author sent none.
   bool degraded = false;
   bool large_alone = false;
+  int32_t cached_tokens = 0;  // Of the prompt; with the first ids.
   std::optional<v1::Finish> finish;
   absl::Status error;  // OK: none.
 };

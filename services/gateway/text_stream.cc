@@ -30,6 +30,9 @@ TextStream::TextStream(int32_t prompt_length, StopMatcher stops, const TextModel
 
 std::vector<TextPiece> TextStream::Push(const LinkEvent& event) {
   usage_.degraded = usage_.degraded || event.degraded;
+  if (event.cached_tokens > 0) {
+    usage_.cached_tokens = std::min(event.cached_tokens, usage_.prompt_tokens);
+  }
   size_t count = event.ids.size();
   bool ends_with_stop_id = false;
   if (event.finish) {

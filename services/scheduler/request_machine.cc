@@ -88,6 +88,11 @@ void RequestMachine::SetParked(Role role, const v1::RowReport& row) {
   parked_ = row.parked() && history_.committed() >= mutable_side(role).credit;
 }
 
+void RequestMachine::NoteCached(const v1::RowReport& row) {
+  const bool wrote = row.ids_size() > 0 || row.has_departure();
+  if (wrote && !cached_ids_.has_value()) cached_ids_ = row.cached_ids();
+}
+
 void RequestMachine::Accept(Role role, const v1::RowReport& row) {
   // A row that only says that it parks has not touched the history or its turn.
   if (row.ids_size() == 0 && !row.has_departure()) {

@@ -88,6 +88,8 @@ class RequestMachine {
   bool parked() const { return parked_; }
   bool placed() const { return placed_; }  // It has had a worker: no longer a queued newcomer.
   int reopens() const { return reopens_; }
+  // Ids of the prompt that were in KV where it opened; 0 before its first row.
+  int32_t cached_ids() const { return cached_ids_.value_or(0); }
   absl::Time phase_since() const { return phase_since_; }
   absl::Time wait_until() const { return wait_until_; }
   // Of its last committed token; when it was submitted while there is none of this term.
@@ -98,6 +100,8 @@ class RequestMachine {
   // Why a row of `worker` does not count; nothing when it does.
   std::optional<DropReason> Refuses(Role role, StreamId worker, const v1::RowReport& row) const;
   void CommittedAt(absl::Time now) { committed_at_ = now; }
+  // The first row that writes or departs says how much of the prompt was in KV.
+  void NoteCached(const v1::RowReport& row);
   // Commits the row. REQUIRES: !Refuses(role, ...).
   void Accept(Role role, const v1::RowReport& row);
 
@@ -157,6 +161,7 @@ class RequestMachine {
   bool parked_ = false;
   bool placed_ = false;
   int reopens_ = 0;
+  std::optional<int32_t> cached_ids_;
   absl::Time phase_since_;
   absl::Time committed_at_;
   absl::Time stalled_since_;

@@ -16,6 +16,7 @@ void RowFlow::OnRow(AttachedWorker* worker, const v1::RowReport& row) {
     OnRefused(request, worker->role, *refused, row);
     return;
   }
+  request->NoteCached(row);
   v1::TokenChunk* const chunk = row.ids_size() > 0 ? AddChunk(*request, row) : nullptr;
   Learn(*request, worker->role, row);
   request->Accept(worker->role, row);
@@ -74,6 +75,9 @@ v1::TokenChunk* RowFlow::AddChunk(const RequestMachine& request, const v1::RowRe
   chunk->set_state(row.state());
   chunk->set_degraded(request.degraded());
   chunk->set_large_alone(request.pen().large_alone);
+  if (row.base_position() == request.history().prompt_length()) {
+    chunk->set_cached_tokens(request.cached_ids());
+  }
   for (const char author : row.authors()) ++state_->counters.tokens[static_cast<int>(author)];
   return chunk;
 }

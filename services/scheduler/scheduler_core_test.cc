@@ -45,6 +45,24 @@ TEST(SchedulerCore, StreamsCommittedTokensWithAuthorsAndState) {
   EXPECT_EQ(s.core.counters().tokens[Index(Author::kSmall)], 2u);
 }
 
+TEST(SchedulerCore, SaysWithTheFirstIdsHowMuchOfThePromptWasCachedWhereItOpened) {
+  S s;
+  s.AttachAll();
+  s.Submit(7);
+  v1::RowReport opening = S::Departing(S::Row(1, 1, 3, {}), Role::kLarge);
+  opening.set_cached_ids(2);
+  s.Send(S::kSmall, opening);
+  s.ForgetFrames();
+  v1::RowReport large = S::Row(1, 1, 3, {40}, 2);
+  large.set_cached_ids(1);  // Of the other side's cache: it did not open.
+  s.Send(S::kLarge, large);
+  s.Send(S::kLarge, S::Row(1, 1, 4, {41}, 2));
+  const v1::SchedulerFrame heard = s.Heard();
+  ASSERT_EQ(heard.chunks_size(), 2);
+  EXPECT_EQ(heard.chunks(0).cached_tokens(), 2);
+  EXPECT_EQ(heard.chunks(1).cached_tokens(), 0);
+}
+
 TEST(SchedulerCore, HandsThePenOverAndBackWithOnlyUnseenIds) {
   S s;
   s.AttachAll();
