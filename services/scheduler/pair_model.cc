@@ -135,6 +135,10 @@ std::optional<PlanInputs> PairModel::Wanted(int32_t live, absl::Time now) {
       plan_ && !LoadMoved(live) && !RatesMoved() && now - planned_at_ < options_.most_plan_age;
   if (holds) return std::nullopt;
   planning_ = true;
+  // Here, not when the plan comes back: the rates go on moving while it is made.
+  if (!plan_ || RatesMoved()) made_.clear();
+  routed_gate_.Planned(routed_);
+  returned_gate_.Planned(returned_);
   PlanInputs inputs{.requests = live,
                     .spread = std::max(curves_[0].RelativeSpread(), curves_[1].RelativeSpread()),
                     .r = routed_.mean(),
@@ -152,11 +156,9 @@ void PairModel::Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, 
   planning_time_ += cost;
   ++plans_;
   if (!plan) return;
-  if (plan_ && (RatesMoved() || made_.size() >= kMostPlansKept)) made_.clear();
+  if (made_.size() >= kMostPlansKept) made_.clear();
   plan_ = plan;
   made_[plan->inputs.requests] = *plan;
-  routed_gate_.Planned(routed_);
-  returned_gate_.Planned(returned_);
   FollowMode(plan->inputs.requests, now);
 }
 

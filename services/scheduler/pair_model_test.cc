@@ -79,6 +79,15 @@ TEST(PairModelTest, PlansAnewWhenTheAlgorithmRoutesMore) {
   EXPECT_EQ(Serve(&model, 8, kStart + absl::Seconds(1), kStart + absl::Seconds(2)), 1);
 }
 
+TEST(PairModelTest, RatesThatMoveWhileAPlanIsMadeAskForAnother) {
+  PairModel model = Taught();
+  const auto wanted = model.Wanted(8, kStart);
+  ASSERT_TRUE(wanted.has_value());
+  model.ObserveRows(Role::kSmall, 2000, 800);
+  model.Adopt(*MakePlan(*wanted), absl::Milliseconds(5), kStart + absl::Milliseconds(50));
+  EXPECT_TRUE(model.Wanted(8, kStart + absl::Seconds(1)).has_value());
+}
+
 TEST(PairModelTest, SpendsAtMostItsShareOnPlans) {
   PairModel model = Taught();
   int plans = 0;
