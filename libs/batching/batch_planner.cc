@@ -19,7 +19,7 @@ class Planner {
       if (sequences_[i].ready) {
         (Remaining(i) <= std::max(kShortRowIds, sequences_[i].choices) ? brief : lengthy)
             .push_back(i);
-      } else if (sequences_[i].choices == 0 && Remaining(i) > 0) {
+      } else if (sequences_[i].choices == 0 && Remaining(i) >= kAheadIds) {
         idle.push_back(i);
       }
     }

@@ -53,6 +53,9 @@ struct BatchPlan {
 
 // Ids left to read of a row that counts as short.
 inline constexpr int32_t kShortRowIds = 32;
+// Fewer are not read ahead: the row's next turn reads them at next to no cost, while a step of its
+// own keeps the device from a turn that may come at any moment.
+inline constexpr int32_t kAheadIds = 16;
 
 BatchPlan PlanBatch(std::span<const RowSnapshot> sequences, const StepBudget& budget);
 

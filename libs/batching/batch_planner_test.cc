@@ -166,6 +166,8 @@ TEST(BatchPlannerTest, CatchingUpLeavesTheReserve) {
   EXPECT_THAT(PlanBatch(idle, budget).rows, IsEmpty());
   budget.idle_reserve_blocks = 2;
   EXPECT_THAT(PlanBatch(idle, budget).rows, SizeIs(1));
+  const RowSnapshot little[] = {Idle(40, 40 - kAheadIds + 1)};
+  EXPECT_THAT(PlanBatch(little, budget).rows, IsEmpty());
 }
 
 TEST(BatchPlannerTest, AnyPlanKeepsEveryBudgetAndEveryRowMovesOnInTime) {

@@ -53,7 +53,7 @@ TEST_F(WorkerCoreTest, DropsFramesOfAnotherTerm) {
 TEST_F(WorkerCoreTest, ALargeTurnWaitsForItsRelease) {
   Start({.role = Role::kLarge});
   Attach();
-  Open(OpenOf(1, Spec("a", "always"), {1, 2}));
+  Open(OpenOf(1, Spec("a", "always"), std::vector<TokenId>(20, 2)));
   EXPECT_EQ(core_->Waiting(), 1);
   v1::CommandFrame release = Commands();
   release.add_releases(1);
@@ -156,11 +156,11 @@ TEST_F(WorkerCoreTest, CatchesUpWithoutATurnOnlyOnADeviceOfItsOwn) {
   for (const char* device_key : {"", "shared"}) {
     Start({.device_key = device_key});
     Attach();
-    Open(OpenOf(1, Spec("a", "never"), {1, 2, 3, 4}, /*turn=*/false));
+    Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(20, 2), /*turn=*/false));
     const auto frame = Step();
     EXPECT_EQ(frame.has_value(), *device_key == '\0');
     if (frame.has_value()) {
-      EXPECT_EQ(frame->step().new_ids(), 4);
+      EXPECT_EQ(frame->step().new_ids(), 20);
       EXPECT_THAT(frame->rows(), SizeIs(0));
     }
     EXPECT_FALSE(Step().has_value());
