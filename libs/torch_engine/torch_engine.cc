@@ -44,6 +44,13 @@ StepLimits LimitsOf(const TorchEngineOptions& options, const ModelDescription& m
           .context_limit = at_most(options.context_limit, model.context_length)};
 }
 
+absl::Status RequireKernelsFor(const ModelDescription& model, const std::string& path) {
+  if (model.head_dim <= kMaxHeadDim) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": head size (head_dim, attention.key_length) is ", model.head_dim,
+                   ", the engine supports up to ", kMaxHeadDim));
+}
+
 // Refuses early: packing a model takes long and the KV cache is only mapped at first.
 absl::Status RequireMemory(const TorchEngineOptions& options, const ModelDescription& model,
                            int64_t output_rows) {
@@ -60,6 +67,7 @@ absl::StatusOr<std::unique_ptr<TorchEngine>> TorchEngine::Create(
   Parts parts;
   TR_ASSIGN_OR_RETURN(parts.source, ModelSource::Open(options.model_path));
   const ModelDescription& model = parts.source->description();
+  TR_RETURN_IF_ERROR(RequireKernelsFor(model, options.model_path));
   const StepLimits limits = LimitsOf(options, model);
   TR_RETURN_IF_ERROR(RequireMemory(options, model, limits.usable_ids));
   parts.pool = std::make_unique<ThreadPool>(options.threads, options.compute_nice);

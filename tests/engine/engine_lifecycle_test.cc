@@ -6,10 +6,12 @@
 #include "libs/status/status_matchers.h"
 #include "tests/engine/engine_driver.h"
 #include "tests/engine/tiny_engine.h"
+#include "tests/support/tiny_model.h"
 
 namespace tokenrouter {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::vector<TokenId> Ids(int count) {
@@ -110,6 +112,17 @@ TEST(EngineCreationTest, RefusesABudgetBelowOneBlock) {
   options.kv_bytes = 1;
   EXPECT_THAT(TorchEngine::Create(options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("32 tokens")));
+}
+
+TEST(EngineCreationTest, SaysWhichModelHasHeadsItCannotRun) {
+  TinyModelSpec spec = TinySmall(Architecture::kQwen3, 1);
+  spec.head_dim = 512;
+  TorchEngineOptions options = TinyEngineOptions("llama", WeightFormat::kInt8);
+  options.model_path = ::testing::TempDir() + "engine_wide_heads.gguf";
+  ASSERT_THAT(WriteTinyModel(spec, TinyFormat::kGgufF32, options.model_path), IsOk());
+  EXPECT_THAT(TorchEngine::Create(options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("engine_wide_heads.gguf"), HasSubstr("512"))));
 }
 
 TEST(EngineCreationTest, ReportsProgressUpToTheEnd) {
