@@ -10,7 +10,7 @@
 namespace tokenrouter {
 namespace {
 
-constexpr int kBlock = 16;  // Of the real engine.
+constexpr int kBlock = 32;  // Of the real engine.
 constexpr const char* kUsedBlocks = "tokenrouter_worker_kv_blocks{state=\"used\"}";
 constexpr const char* kReadIds = "tokenrouter_worker_catch_up_ids_total";
 
