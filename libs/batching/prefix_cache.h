@@ -41,6 +41,10 @@ class PrefixCache {
   PrefixCache(Engine* engine, bool enabled);
 
   // ---- live sequences ----
+  // Ids at the start of `ids` that the tenant has in KV, in whole blocks.
+  Position Known(const std::string& tenant, std::span<const TokenId> ids) const {
+    return index_.Find(tenant, ids).blocks * block_size_;
+  }
   // A sequence without KV is about to run `ids`: it gets the longest prefix of at most `most` ids
   // that the tenant has in KV, in whole blocks. Returns its length.
   Position Start(SequenceId sequence, const std::string& tenant, std::span<const TokenId> ids,

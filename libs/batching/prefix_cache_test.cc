@@ -119,6 +119,29 @@ TEST_F(PrefixCacheTest, ARunningRequestSharesTooAndIsNotDisturbed) {
   EXPECT_EQ(alone.ids.size(), 3u);
 }
 
+// All of them come before the first step: one reads, the others wait for its blocks.
+TEST_F(PrefixCacheTest, RequestsThatComeTogetherReadTheirCommonPromptOnce) {
+  for (const int64_t max_step_tokens : {64, 512}) {
+    Start({.max_step_tokens = max_step_tokens});
+    Attach();
+    for (uint64_t key = 1; key <= 40; ++key) {
+      std::vector<TokenId> prompt = Prompt(120);
+      prompt.push_back(static_cast<TokenId>(key));
+      OpenPrompt(key, prompt);
+    }
+    OpenPrompt(50, Prompt(120), "another tenant");
+    int64_t new_ids = 0;
+    int cached = 0;
+    while (const std::optional<v1::WorkerFrame> frame = Step()) {
+      new_ids += frame->step().new_ids();
+      for (const v1::RowReport& row : frame->rows()) cached += row.cached_ids() == 120;
+    }
+    EXPECT_EQ(cached, 39);
+    EXPECT_EQ(new_ids, 2 * 120 + 40 + 41 * 2);
+    EXPECT_EQ(core_->counters().committed, 41u * 3);
+  }
+}
+
 TEST_F(PrefixCacheTest, CachedBlocksAreFreeForThoseWhoNeedThem) {
   Start({}, /*total_blocks=*/12);
   Attach();

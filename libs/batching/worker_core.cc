@@ -81,10 +81,19 @@ std::optional<PlannedStep> WorkerCore::Plan(absl::Time now) {
   WatchLeaseWait(now);
   if (!lease_.MayCompute(now)) return std::nullopt;
   RefuseTooLarge();
+  held_back_.clear();
+  looked_up_.clear();
   std::vector<SequenceState*> sequences;
   BatchPlan plan = PlanWithinBlocks(&sequences);
   if (Defers(sequences, plan, now)) return std::nullopt;
-  if (StartFromPrefixes(sequences, plan)) plan = PlanWithinBlocks(&sequences);
+  if (plan.rows.empty()) return std::nullopt;
+  // Each round starts or holds back somebody, so the loop ends.
+  while (StartFromPrefixes(sequences, plan)) plan = PlanWithinBlocks(&sequences);
+  if (plan.rows.empty() && !held_back_.empty()) {
+    // Those that they wait for cannot go on after all.
+    held_back_.clear();
+    plan = PlanWithinBlocks(&sequences);
+  }
   if (plan.rows.empty()) return std::nullopt;
   step_runs_ = true;
   PlannedStep step = MakeStep(sequences, plan, now);

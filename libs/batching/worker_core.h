@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/time/time.h"
 #include "libs/batching/batch_planner.h"
 #include "libs/batching/device_lease.h"
@@ -150,9 +151,12 @@ class WorkerCore {
   // Drops somebody's KV for it; false when nobody may be dropped.
   bool Preempt(SequenceState* in_need);
   void RefuseTooLarge();
-  // Rows of the plan that start from nothing get what is in KV of their ids. True when any did: it
-  // is time for another plan then.
+  // Rows of the plan that start from nothing get what is in KV of their ids, or are held back in
+  // this plan while another row of it reads the same ids. True when the plan no longer stands.
   bool StartFromPrefixes(const std::vector<SequenceState*>& sequences, const BatchPlan& plan);
+  // What sequences that have started have yet to read, if they can go on.
+  void AddReaders(const std::vector<SequenceState*>& sequences, const BatchPlan& plan,
+                  PrefixIndex* under_way) const;
   // Evicts cached blocks that the step needs.
   void MakeRoomFor(const StepBatch& batch);
   PlannedStep MakeStep(const std::vector<SequenceState*>& sequences, const BatchPlan& plan,
@@ -172,6 +176,8 @@ class WorkerCore {
   const WorkerCoreOptions options_;
   Engine* const engine_;
   PrefixCache cache_;
+  absl::flat_hash_set<SequenceId> held_back_;  // In the plan that is being made.
+  absl::flat_hash_set<SequenceId> looked_up_;  // For the plan that is being made.
   SequenceLimits limits_;
   SequenceTable table_;
   DeviceLease lease_;

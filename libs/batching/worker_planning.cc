@@ -19,7 +19,7 @@ std::vector<SequenceState*> WorkerCore::Snapshot(std::vector<RowSnapshot>* rows)
   std::vector<SequenceState*> sequences;
   rows->clear();
   for (const auto& [id, sequence] : table_.all()) {
-    if (!sequence->claimed || sequence->ended) continue;
+    if (!sequence->claimed || sequence->ended || held_back_.contains(id)) continue;
     const bool ready = sequence->ready(options_.role);
     // Choices come from running the last ids: KV that covers them already gives them back, and
     // catching up stops before them.
@@ -94,31 +94,6 @@ bool WorkerCore::Preempt(SequenceState* in_need) {
   cache_.Drop(holders[*victim]->id);
   ++counters_.preemptions;
   return true;
-}
-
-bool WorkerCore::StartFromPrefixes(const std::vector<SequenceState*>& sequences,
-                                   const BatchPlan& plan) {
-  bool any = false;
-  for (const PlannedRow& row : plan.rows) {
-    SequenceState& sequence = *sequences[row.index];
-    if (engine_->Length(sequence.id) > 0) continue;
-    // Choices come from running ids, and a turn that is yet to come will want at least one.
-    const Position most = sequence.track.size() - std::max(1, sequence.choices());
-    const Position shared = cache_.Start(sequence.id, sequence.tenant, sequence.track.ids(), most);
-    any |= shared > 0;
-    if (!sequence.told_cached) sequence.cached_ids = std::min(shared, sequence.prompt_length);
-  }
-  return any;
-}
-
-void WorkerCore::MakeRoomFor(const StepBatch& batch) {
-  const int32_t block_size = engine_->info().block_size;
-  int64_t needed = 0;
-  for (const StepRow& row : batch.rows) {
-    const int64_t end = int64_t{row.first} + static_cast<int64_t>(row.new_ids.size());
-    needed += BlocksOf(end, block_size) - BlocksOf(row.first, block_size);
-  }
-  cache_.MakeFree(needed);
 }
 
 void WorkerCore::RefuseTooLarge() {
