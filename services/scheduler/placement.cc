@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +14,8 @@ namespace tokenrouter {
 namespace {
 
 WorkerCandidate CandidateOf(const AttachedWorker& worker, const RequestMachine& request,
-                            const RequestMachine::Side& side) {
+                            const RequestMachine::Side& side,
+                            std::span<const uint64_t> prefix_keys) {
   WorkerCandidate candidate;
   candidate.stream = worker.stream;
   candidate.open_for_new = !worker.draining && !worker.closing.contains(request.origin().key);
@@ -23,6 +25,7 @@ WorkerCandidate CandidateOf(const AttachedWorker& worker, const RequestMachine& 
     if (held != worker.held.end()) candidate.held = held->second;
   }
   candidate.sequences = worker.sequences();
+  candidate.prefix_worth = PrefixWorth(worker.sent, prefix_keys);
   candidate.max_sequences = worker.hello.max_sequences();
   candidate.free_blocks = worker.free_blocks;
   if (worker.kv.limited()) {
@@ -66,9 +69,13 @@ void Placement::Extend(RequestMachine* request) {
 
 AttachedWorker* Placement::Choose(const RequestMachine& request, Role role) const {
   const Pair& pair = state_->directory.pair(request.origin().pair);
+  const auto& workers = pair.workers[Index(role)];
+  std::vector<uint64_t> keys;
+  if (workers.size() > 1) keys = PrefixKeys(request.spec().tenant(), request.history().ids());
   std::vector<WorkerCandidate> candidates;
-  for (const StreamId stream : pair.workers[static_cast<int>(role)]) {
-    candidates.push_back(CandidateOf(*state_->directory.Find(stream), request, request.side(role)));
+  for (const StreamId stream : workers) {
+    candidates.push_back(
+        CandidateOf(*state_->directory.Find(stream), request, request.side(role), keys));
   }
   const auto chosen = ChooseWorker(candidates);
   return chosen ? state_->directory.Find(candidates[*chosen].stream) : nullptr;
@@ -119,6 +126,7 @@ void Placement::OpenOn(RequestMachine* request, Role role, AttachedWorker* worke
   request->FillOpen(role, worker->stream, worker->numerics_class,
                     state_->outbox.workers.Get(worker->stream).add_opens());
   worker->open.insert(request->origin().key);
+  worker->sent.Add(PrefixKeys(request->spec().tenant(), request->history().ids()));
   const bool with_pen = request->pen().role == role;
   if (role == Role::kLarge) room_.Opened(*request, worker, with_pen);
   if (with_pen) TurnGiven(request, worker, request->history().size());

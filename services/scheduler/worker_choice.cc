@@ -7,7 +7,7 @@ namespace {
 
 // Smaller is better.
 auto Rank(const WorkerCandidate& c) {
-  return std::tuple(!c.same_class, -c.held, c.sequences, -c.free_blocks, c.stream);
+  return std::tuple(!c.same_class, -c.held, c.sequences - c.prefix_worth, -c.free_blocks, c.stream);
 }
 
 }  // namespace

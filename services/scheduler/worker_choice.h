@@ -1,6 +1,6 @@
 // Which worker of a pool takes a request. Pure: a table in, an index out.
-// Order: the numerics class that wrote before, the most ids still held, the fewest sequences, the
-// most free blocks, the oldest stream.
+// Order: the numerics class that wrote before, the most ids still held, the fewest sequences less
+// what its cached KV is worth, the most free blocks, the oldest stream.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@ struct WorkerCandidate {
   bool same_class = true;    // Of the tokens that this role wrote already; true if none.
   Position held = 0;         // Ids of the request that it still has.
   int32_t sequences = 0;
+  int32_t prefix_worth = 0;   // In sequences: prefix_affinity.h.
   int32_t max_sequences = 0;  // 0: no limit.
   int64_t free_blocks = 0;
   int64_t lacking_blocks = 0;  // For this request.

@@ -25,6 +25,15 @@ TEST(ChooseWorker, PrefersClassThenHeldIdsThenLoadThenBlocksThenAge) {
   EXPECT_EQ(ChooseWorker(candidates), std::nullopt);
 }
 
+TEST(ChooseWorker, CachedKvOutweighsSomeSequencesMore) {
+  WorkerCandidate cached = Candidate(2), idle = Candidate(1);
+  cached.prefix_worth = 4;
+  cached.sequences = 3;
+  EXPECT_EQ(ChooseWorker(std::vector{idle, cached}), 1u);
+  cached.sequences = 5;
+  EXPECT_EQ(ChooseWorker(std::vector{idle, cached}), 0u);
+}
+
 TEST(ChooseWorker, PassesOverFullAndClosedOnes) {
   WorkerCandidate full = Candidate(1), closed = Candidate(2), unlimited = Candidate(3);
   full.sequences = 8;

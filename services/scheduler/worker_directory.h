@@ -24,6 +24,7 @@
 #include "proto/scheduler.pb.h"
 #include "services/scheduler/core_options.h"
 #include "services/scheduler/kv_ledger.h"
+#include "services/scheduler/prefix_affinity.h"
 #include "services/scheduler/running_step.h"
 #include "services/scheduler/turn_lease.h"
 #include "services/scheduler/watchdog.h"
@@ -58,6 +59,7 @@ struct AttachedWorker {
 
   absl::btree_set<uint64_t> open;     // Requests that have a side here.
   absl::btree_set<uint64_t> closing;  // Closed by us, not yet confirmed.
+  SentPrefixes sent;                  // Of what was opened here.
   KvLedger kv;                        // Of the requests in `open` (large side).
   // Before that time nobody is looked for who could give way to the growth of others.
   absl::Time look_for_growth_at = absl::InfinitePast();
