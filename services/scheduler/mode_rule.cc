@@ -43,6 +43,7 @@ RequestMachine::Pen ModeRule::AtAdmission(const v1::Submit& submit, RequestMachi
   const int32_t generated = submit.ids_size() - spec.prompt_length();
   const int32_t remaining = spec.stop().max_new_tokens() - generated;
   if (!WantsLargeAlone(*pair, submit.ids_size(), remaining)) return own;
+  if (Probes(*pair)) return own;
   // Routed service can begin at once where the large side cannot.
   if (!LargeRoom(*pair, submit.ids_size())) return own;
   return WithLargeAloneWindow(std::move(own), state_->options.large_alone_window);
@@ -77,7 +78,12 @@ RequestMachine::Pen ModeRule::AtDeparture(const RequestMachine& request,
       last.large_alone ? history.size() - request.side(Role::kSmall).known : Position{0};
   const int32_t remaining = request.spec().stop().max_new_tokens() - history.generated();
   if (!WantsLargeAlone(pair, unread, remaining)) return own;
+  if (own.role == Role::kSmall && Probes(pair)) return own;
   return WithLargeAloneWindow(std::move(own), state_->options.large_alone_window);
+}
+
+bool ModeRule::Probes(int pair) const {
+  return !state_->forced_mode && state_->ModelOf(pair).TakeProbe(state_->now);
 }
 
 bool ModeRule::WantsLargeAlone(int pair, Position unread, int32_t remaining) const {

@@ -29,6 +29,8 @@ class ModeRule {
  private:
   // `unread` ids would have to be read by the small side, `remaining` tokens may still be written.
   bool WantsLargeAlone(int pair, Position unread, int32_t remaining) const;
+  // The request is the one that shows what its algorithm would do.
+  bool Probes(int pair) const;
   // A large worker has a seat and memory for so many ids now.
   bool LargeRoom(int pair, Position ids) const;
 

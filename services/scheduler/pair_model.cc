@@ -98,7 +98,15 @@ bool PairModel::CurveMoved(Role role) const {
          Differs(PredictMs(role, 1, 1), planned(1, 1), options_.curve_step);
 }
 
+bool PairModel::TakeProbe(absl::Time now) {
+  if (mode() != ServiceMode::kLargeAlone || now - probed_at_ < options_.probe_interval)
+    return false;
+  probed_at_ = now;
+  return true;
+}
+
 bool PairModel::Certain(int32_t live) const {
+  if (routed_.effective_trials() < options_.least_routed_trials) return false;
   return std::all_of(std::begin(curves_), std::end(curves_), [&](const StepTimeEstimator& curve) {
     return curve.Uncertainty(live, live) <= options_.most_uncertainty;
   });
@@ -170,7 +178,9 @@ void PairModel::FollowMode(int32_t live, absl::Time now) {
   if (Differs(live, mode_requests_, options_.load_step)) mode_.decided = false;
   if (!mode_.decided) mode_requests_ = live;
   mode_ = NextMode(mode_, plan_->prediction, now, options_.mode);
-  mode_switches_ += mode_.mode != before ? 1 : 0;
+  if (mode_.mode == before) return;
+  ++mode_switches_;
+  probed_at_ = now;  // What led here was seen just now.
 }
 
 void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {

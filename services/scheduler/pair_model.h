@@ -34,6 +34,11 @@ struct PairModelOptions {
   absl::Duration most_plan_age = absl::Seconds(30);
   // The mode is left alone while a curve is this unsure, relative, about a step of all requests.
   double most_uncertainty = 0.15;
+  // Or while r was seen in fewer steps: the first tokens of an answer are not like the rest.
+  double least_routed_trials = 200;
+  // While the large model writes everything nobody sees how often the algorithm would route, so a
+  // request follows its algorithm until it first routes, this often at most.
+  absl::Duration probe_interval = absl::Seconds(10);
   ModeOptions mode;
 };
 
@@ -53,6 +58,9 @@ class PairModel {
   // In force for so many requests of a pair that runs under its plan.
   BatchingPolicy Policy(int32_t live) const;
   ServiceMode mode() const { return mode_.mode; }
+  // Whether the caller's request, of all that large-alone service would keep or take, should follow
+  // its algorithm after all to see what it does. True once per interval.
+  bool TakeProbe(absl::Time now);
   // Whether a request with such a prompt gains by being routed, by the present plan.
   bool PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) const;
 
@@ -115,6 +123,7 @@ class PairModel {
   ModeState mode_;
   int32_t mode_requests_ = 0;  // The load that it was decided for.
   uint64_t mode_switches_ = 0;
+  absl::Time probed_at_ = absl::InfinitePast();
 };
 
 }  // namespace tokenrouter

@@ -123,6 +123,28 @@ TEST(PairModelTest, StaysRoutedWhileACurveIsUnsure) {
   EXPECT_EQ(model.mode(), ServiceMode::kRouted);
 }
 
+TEST(PairModelTest, StaysRoutedUntilItHasSeenTheAlgorithm) {
+  PairModel model{PairModelOptions{}};
+  Teach(&model, Role::kSmall, 10, 2, 0);
+  Teach(&model, Role::kLarge, 40, .5, 3);
+  model.ShareDevice(true);
+  model.ObserveRows(Role::kSmall, 10, 9);
+  Serve(&model, 16, kStart, kStart + absl::Seconds(5));
+  EXPECT_EQ(model.mode(), ServiceMode::kRouted);
+}
+
+TEST(PairModelTest, LargeAloneServiceIsProbedNowAndThen) {
+  PairModel model = Taught();
+  EXPECT_FALSE(model.TakeProbe(kStart)) << "routed";
+  const absl::Time begun = kStart + absl::Seconds(5);
+  Serve(&model, 32, kStart, begun);
+  ASSERT_EQ(model.mode(), ServiceMode::kLargeAlone);
+  EXPECT_FALSE(model.TakeProbe(begun));
+  EXPECT_TRUE(model.TakeProbe(begun + absl::Seconds(10)));
+  EXPECT_FALSE(model.TakeProbe(begun + absl::Seconds(19)));
+  EXPECT_TRUE(model.TakeProbe(begun + absl::Seconds(20)));
+}
+
 TEST(PairModelTest, ALongPromptOfAShortAnswerIsNotWorthRouting) {
   PairModel model = Taught();
   EXPECT_TRUE(model.PromptWorthRouting(100000, 1)) << "nothing is known yet";
