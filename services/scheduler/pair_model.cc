@@ -75,7 +75,7 @@ BatchingPolicy PairModel::Policy(int32_t live) const {
 }
 
 bool PairModel::PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) const {
-  if (!plan_ || prompt_ids <= 0) return true;
+  if (!plan_ || prompt_ids <= 0 || !Certain(plan_->inputs.requests)) return true;
   const double tokens = mean_generated_ > 0 ? std::min<double>(mean_generated_, most_tokens)
                                             : static_cast<double>(most_tokens);
   return tokenrouter::PromptWorthRouting(
@@ -99,8 +99,7 @@ bool PairModel::CurveMoved(Role role) const {
 }
 
 bool PairModel::TakeProbe(absl::Time now) {
-  if (mode() != ServiceMode::kLargeAlone || now - probed_at_ < options_.probe_interval)
-    return false;
+  if (now - probed_at_ < options_.probe_interval) return false;
   probed_at_ = now;
   return true;
 }

@@ -135,7 +135,6 @@ TEST(PairModelTest, StaysRoutedUntilItHasSeenTheAlgorithm) {
 
 TEST(PairModelTest, LargeAloneServiceIsProbedNowAndThen) {
   PairModel model = Taught();
-  EXPECT_FALSE(model.TakeProbe(kStart)) << "routed";
   const absl::Time begun = kStart + absl::Seconds(5);
   Serve(&model, 32, kStart, begun);
   ASSERT_EQ(model.mode(), ServiceMode::kLargeAlone);
