@@ -132,6 +132,7 @@ absl::StatusOr<std::unique_ptr<Cluster>> StartCluster(const Options& options,
   return Cluster::Start(
       {.tokenizer = options.small,
        .worker_flags = {"--weight_format=" + options.weight_format, "--device_key=cpu",
+                        "--prefix_cache=false",  // Bursts repeat their prompts.
                         absl::StrCat("--threads=", options.threads)},
        .small_flags = {"--model=" + options.small},
        .large_flags = {"--model=" + options.large},

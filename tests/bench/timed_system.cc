@@ -14,7 +14,8 @@ absl::StatusOr<TimedSystem> TimedSystem::Start(const std::string& small, const s
                                                std::vector<std::string> scheduler_flags) {
   ClusterOptions options{
       .worker_flags = {"--engine=timed", "--max_rows=1024", "--max_step_tokens=65536",
-                       "--max_sequences=1024", absl::StrCat("--kv_bytes=", int64_t{1} << 32)},
+                       "--max_sequences=1024", "--prefix_cache=false",
+                       absl::StrCat("--kv_bytes=", int64_t{1} << 32)},
       .small_flags = {"--timed_curve=" + small},
       .large_flags = {"--timed_curve=" + large},
       .scheduler_flags = std::move(scheduler_flags),
