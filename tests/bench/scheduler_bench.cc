@@ -72,7 +72,7 @@ class InProcess : public Output {
   explicit InProcess(const Setup& setup)
       : setup_(setup),
         gateway_(setup.workers * setup.rows, kPromptTokens, kNewTokens, "never"),
-        core_({}, 1, {.opening = OpeningOf, .release = nullptr, .on_end = {}, .output = this}) {
+        core_({}, 1, {.opening = OpeningOf, .on_end = {}, .output = this}) {
     for (int i = 0; i < setup.workers; ++i) {
       workers_.emplace_back(Role::kSmall, i, setup.rows, setup.depart_every);
     }
