@@ -86,6 +86,10 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
       [](const Reading& r) {
         return r.model.plan() ? r.model.plan()->prediction.large_alone_per_s : 0;
       });
+  add("model_yield_ratio", "Committed tokens/s over predicted ones", {{"mode", "routed"}},
+      [](const Reading& r) { return r.model.yield().Of(ServiceMode::kRouted); });
+  add("model_yield_ratio", "Committed tokens/s over predicted ones", {{"mode", "large_alone"}},
+      [](const Reading& r) { return r.model.yield().Of(ServiceMode::kLargeAlone); });
   const auto count = [&](const char* name, const char* help, auto read) {
     metrics->totals.push_back(
         {&AddCounter(registry_, std::string(kPrefix) + name, help, {{"pair", pair}}), read});

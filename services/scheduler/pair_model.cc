@@ -79,10 +79,11 @@ bool PairModel::PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) cons
   const double tokens = mean_generated_ > 0 ? std::min<double>(mean_generated_, most_tokens)
                                             : static_cast<double>(most_tokens);
   return tokenrouter::PromptWorthRouting(
-      plan_->prediction, {.small_prefill_ms = PredictMs(Role::kSmall, 1, prompt_ids),
-                          .large_prefill_ms = PredictMs(Role::kLarge, 1, prompt_ids),
-                          .expected_tokens = tokens,
-                          .r = plan_->inputs.r});
+      yield_.Correct(plan_->prediction),
+      {.small_prefill_ms = PredictMs(Role::kSmall, 1, prompt_ids),
+       .large_prefill_ms = PredictMs(Role::kLarge, 1, prompt_ids),
+       .expected_tokens = tokens,
+       .r = plan_->inputs.r});
 }
 
 bool PairModel::Known() const {
@@ -131,6 +132,7 @@ void PairModel::Recall(int32_t live) {
 }
 
 std::optional<PlanInputs> PairModel::Wanted(int32_t live, absl::Time now) {
+  FollowYield(live, now);
   if (live <= 0 || !Known()) return std::nullopt;
   if (plan_ && LoadMoved(live)) Recall(live);
   FollowMode(live, now);
@@ -169,6 +171,18 @@ void PairModel::Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, 
   FollowMode(plan->inputs.requests, now);
 }
 
+void PairModel::FollowYield(int32_t live, absl::Time now) {
+  double per_request = 0;
+  // A moment without a request says nothing against the load of the others.
+  if (plan_ && (live == 0 || !LoadMoved(live))) {
+    const ModePrediction& prediction = plan_->prediction;
+    const bool routed = mode() == ServiceMode::kRouted;
+    per_request =
+        (routed ? prediction.routed_per_s : prediction.large_alone_per_s) / plan_->inputs.requests;
+  }
+  yield_.Follow(mode(), live, per_request, now);
+}
+
 void PairModel::FollowMode(int32_t live, absl::Time now) {
   // A prediction for another load says nothing about this one; a new plan is under way.
   if (!plan_ || LoadMoved(live) || !Certain(live)) return;
@@ -176,7 +190,7 @@ void PairModel::FollowMode(int32_t live, absl::Time now) {
   // Patience is for estimates that waver, not for a load that has changed.
   if (Differs(live, mode_requests_, options_.load_step)) mode_.decided = false;
   if (!mode_.decided) mode_requests_ = live;
-  mode_ = NextMode(mode_, plan_->prediction, now, options_.mode);
+  mode_ = NextMode(mode_, yield_.Correct(plan_->prediction), now, options_.mode);
   if (mode_.mode == before) return;
   ++mode_switches_;
   probed_at_ = now;  // What led here was seen just now.
@@ -190,6 +204,8 @@ void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {
   FillProbability(agreement_, out->mutable_agreement());
   out->set_hop_ms(hop_ms_);
   out->set_live(live);
+  out->set_routed_yield(yield_.Of(ServiceMode::kRouted));
+  out->set_large_alone_yield(yield_.Of(ServiceMode::kLargeAlone));
   out->set_policy(DescribePolicy(Policy(live), shared_device_));
   out->set_service_mode(mode() == ServiceMode::kRouted ? "routed" : "large_alone");
   if (!plan_) return;

@@ -18,6 +18,7 @@
 #include "libs/tokens/token_types.h"
 #include "proto/scheduler.pb.h"
 #include "services/scheduler/pair_plan.h"
+#include "services/scheduler/service_yield.h"
 
 namespace tokenrouter {
 
@@ -53,6 +54,8 @@ class PairModel {
   void ObserveVerified(int64_t tokens, int64_t kept) { agreement_.Observe(tokens, kept); }
   void ObserveHop(absl::Duration hop);
   void ObserveFinished(int32_t generated);
+  // Whoever wrote them.
+  void ObserveCommitted(int64_t tokens) { yield_.Commit(tokens); }
 
   // ---- deciding ----
   // In force for so many requests of a pair that runs under its plan.
@@ -82,6 +85,7 @@ class PairModel {
   const RateEstimator& agreement() const { return agreement_; }
   absl::Duration hop() const { return absl::Milliseconds(hop_ms_); }
   bool shared_device() const { return shared_device_; }
+  const ServiceYield& yield() const { return yield_; }
   const std::optional<PairPlan>& plan() const { return plan_; }
   absl::Time planned_at() const { return planned_at_; }
   absl::Duration plan_cost() const { return plan_cost_; }
@@ -100,6 +104,7 @@ class PairModel {
   // Takes an earlier plan for about so many requests, if there is one.
   void Recall(int32_t live);
   void FollowMode(int32_t live, absl::Time now);
+  void FollowYield(int32_t live, absl::Time now);
 
   const PairModelOptions options_;
   StepTimeEstimator curves_[kRoles];
@@ -123,6 +128,7 @@ class PairModel {
   ModeState mode_;
   int32_t mode_requests_ = 0;  // The load that it was decided for.
   uint64_t mode_switches_ = 0;
+  ServiceYield yield_;
   absl::Time probed_at_ = absl::InfinitePast();
 };
 

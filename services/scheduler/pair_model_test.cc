@@ -144,6 +144,21 @@ TEST(PairModelTest, LargeAloneServiceIsProbedNowAndThen) {
   EXPECT_TRUE(model.TakeProbe(begun + absl::Seconds(20)));
 }
 
+TEST(PairModelTest, LeavesAModeThatYieldsLessThanItsPlanSaid) {
+  PairModel model = Taught();
+  absl::Time now = kStart;
+  Serve(&model, 1, kStart, now += absl::Seconds(1));
+  ASSERT_EQ(model.mode(), ServiceMode::kRouted);
+  const double promised = model.plan()->prediction.routed_per_s;
+  for (int second = 0; second < 30; ++second) {
+    model.ObserveCommitted(static_cast<int64_t>(.4 * promised));
+    Serve(&model, 1, now, now + absl::Seconds(1));
+    now += absl::Seconds(1);
+  }
+  EXPECT_LT(model.yield().Of(ServiceMode::kRouted), .6);
+  EXPECT_EQ(model.mode(), ServiceMode::kLargeAlone);
+}
+
 TEST(PairModelTest, ALongPromptOfAShortAnswerIsNotWorthRouting) {
   PairModel model = Taught();
   EXPECT_TRUE(model.PromptWorthRouting(100000, 1)) << "nothing is known yet";

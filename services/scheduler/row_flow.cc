@@ -78,6 +78,7 @@ v1::TokenChunk* RowFlow::AddChunk(const RequestMachine& request, const v1::RowRe
   if (row.base_position() == request.history().prompt_length()) {
     chunk->set_cached_tokens(request.cached_ids());
   }
+  state_->ModelOf(request.origin().pair).ObserveCommitted(row.ids_size());
   for (const char author : row.authors()) ++state_->counters.tokens[static_cast<int>(author)];
   return chunk;
 }
