@@ -151,7 +151,7 @@ TEST(PairModelTest, LeavesAModeThatYieldsLessThanItsPlanSaid) {
   ASSERT_EQ(model.mode(), ServiceMode::kRouted);
   const double promised = model.plan()->prediction.routed_per_s;
   for (int second = 0; second < 30; ++second) {
-    model.ObserveCommitted(static_cast<int64_t>(.4 * promised));
+    model.ObserveCommitted(static_cast<int64_t>(.25 * promised));
     Serve(&model, 1, now, now + absl::Seconds(1));
     now += absl::Seconds(1);
   }
