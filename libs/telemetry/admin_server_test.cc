@@ -1,5 +1,6 @@
 #include "libs/telemetry/admin_server.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -87,11 +88,13 @@ class NoMoreFiles {
  public:
   NoMoreFiles() {
     getrlimit(RLIMIT_NOFILE, &before_);
-    const int lowest_free = dup(0);
+    // Not a copy of standard input, which may be closed.
+    const int lowest_free = open("/dev/null", O_RDONLY);
+    EXPECT_GE(lowest_free, 0);
     close(lowest_free);
     rlimit none = before_;
     none.rlim_cur = static_cast<rlim_t>(lowest_free);
-    setrlimit(RLIMIT_NOFILE, &none);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   }
   ~NoMoreFiles() { setrlimit(RLIMIT_NOFILE, &before_); }
 
