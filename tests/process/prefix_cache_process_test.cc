@@ -23,12 +23,7 @@ class PrefixCacheProcessTest : public ::testing::Test {
  protected:
   void Start(bool prefix_cache) {
     const std::string root = ::testing::TempDir() + "prefix_pair_";
-    ASSERT_THAT(
-        WriteTinyModel(TinySmall(Architecture::kQwen2, 11), TinyFormat::kFolderF32, root + "small"),
-        IsOk());
-    ASSERT_THAT(
-        WriteTinyModel(TinyLarge(Architecture::kQwen2, 11), TinyFormat::kFolderF32, root + "large"),
-        IsOk());
+    ASSERT_THAT(WriteTinyPair(root), IsOk());
     auto cluster = Cluster::Start(
         {.tokenizer = root + "small",
          .worker_flags = {"--weight_format=int8", "--kv_bytes=16777216", "--threads=1",

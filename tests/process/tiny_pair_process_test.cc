@@ -36,12 +36,7 @@ class TinyPairProcessTest : public ::testing::TestWithParam<const char*> {
   // `kv_bytes` of each worker.
   void StartCluster(int kv_bytes) {
     const std::string root = ::testing::TempDir() + "tiny_pair_";
-    ASSERT_THAT(
-        WriteTinyModel(TinySmall(Architecture::kQwen2, 11), TinyFormat::kFolderF32, root + "small"),
-        IsOk());
-    ASSERT_THAT(
-        WriteTinyModel(TinyLarge(Architecture::kQwen2, 11), TinyFormat::kFolderF32, root + "large"),
-        IsOk());
+    ASSERT_THAT(WriteTinyPair(root), IsOk());
     auto cluster = Cluster::Start(
         {.tokenizer = root + "small",
          .worker_flags = {std::string("--weight_format=") + GetParam(), "--device_key=cpu",

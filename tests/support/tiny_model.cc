@@ -231,4 +231,12 @@ absl::Status WriteTinyModel(const TinyModelSpec& spec, TinyFormat format, const 
   return WriteTinyGguf(spec, format == TinyFormat::kGgufF16, path);
 }
 
+absl::Status WriteTinyPair(const std::string& root) {
+  constexpr uint64_t kSeed = 11;
+  TR_RETURN_IF_ERROR(WriteTinyModel(TinySmall(Architecture::kQwen2, kSeed), TinyFormat::kFolderF32,
+                                    absl::StrCat(root, "small")));
+  return WriteTinyModel(TinyLarge(Architecture::kQwen2, kSeed), TinyFormat::kFolderF32,
+                        absl::StrCat(root, "large"));
+}
+
 }  // namespace tokenrouter

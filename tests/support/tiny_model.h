@@ -44,6 +44,9 @@ enum class TinyFormat { kFolderF32, kFolderBf16, kGgufF32, kGgufF16 };
 // `path` becomes a folder (created when absent) or a .gguf file. Existing files are replaced.
 absl::Status WriteTinyModel(const TinyModelSpec& spec, TinyFormat format, const std::string& path);
 
+// Both models of a qwen2 pair as F32 folders, `root`small and `root`large, always the same values.
+absl::Status WriteTinyPair(const std::string& root);
+
 // What the writers below write.
 struct TinyTensor {
   TensorRole role = TensorRole::kTokenEmbedding;
