@@ -1,8 +1,10 @@
 // ClientStream is the client's end of one bidirectional stream (callback API).
-// Ownership: deletes itself in OnDone. Users keep writer(), never the reactor.
+// Ownership: deletes itself in OnDone. Users keep the writer, never the reactor, and the channel
+// until on_closed has run: it must not be a gRPC thread that lets go of it (open_channels.h).
 // Threads: on_read and on_closed run on gRPC threads, never two at once, and must not block.
 // on_closed runs exactly once, last, with the status of the call: OK after a clean end, UNAVAILABLE
-// when the server could not be reached or vanished.
+// when the server could not be reached or vanished. Nothing of the stream holds the channel by
+// then.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -71,8 +73,10 @@ class ClientStream final : public grpc::ClientBidiReactor<Out, In> {
   }
 
   void OnDone(const grpc::Status& status) override {
-    handlers_.on_closed(FromGrpcStatus(status));
+    const absl::Status reason = FromGrpcStatus(status);
+    const auto on_closed = std::move(handlers_.on_closed);
     delete this;
+    on_closed(reason);
   }
 
   // Shared with the writer, whose users may cancel the call when the reactor is gone.

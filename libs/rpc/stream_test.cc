@@ -1,9 +1,12 @@
+#include <atomic>
 #include <future>
+#include <memory>
 #include <thread>
 
 #include "libs/concurrency/bounded_queue.h"
 #include "libs/rpc/channel_factory.h"
 #include "libs/rpc/client_stream.h"
+#include "libs/rpc/open_channels.h"
 #include "libs/rpc/server_runtime.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/status/status_matchers.h"
@@ -178,6 +181,50 @@ TEST(ClientStreamTest, AbandonEndsACallWhosePeerDoesNotRead) {
   while (writer->Write(large)) std::this_thread::yield();
   writer->Abandon(absl::ResourceExhaustedError("the peer does not read"));
   EXPECT_THAT(closed.get_future().get(), StatusIs(absl::StatusCode::kCancelled));
+}
+
+// With gRPC 1.51 a callback that lets go of the last channel waits for itself. Here the owner lets
+// go as soon as on_closed has said so, while gRPC's thread is still on its way out. No server runs
+// in this process: it would keep the threads.
+TEST(ClientStreamTest, ItsThreadNeverLetsGoOfTheLastChannel) {
+  for (int i = 0; i < 200; ++i) {
+    const auto stub = v1::Scheduler::NewStub(MakeChannel("127.0.0.1:1"));  // Refuses at once.
+    std::atomic<bool> closed{false};
+    Client::Start([&stub](grpc::ClientContext* context,
+                          Client::Reactor* reactor) { stub->async()->Attach(context, reactor); },
+                  {[](const Outgoing&) {}, [&closed](const absl::Status&) { closed = true; }})
+        ->Finish(absl::OkStatus());
+    while (!closed) std::this_thread::yield();
+  }
+}
+
+TEST(OpenChannelsTest, KeepsAChannelUntilItsStreamHasClosedAndTheOwnerAsks) {
+  const auto channel = std::make_shared<int>(1);
+  OpenChannels channels;
+  channels.Keep(1, channel);
+  channels.Keep(2, channel);
+  EXPECT_EQ(channel.use_count(), 3);
+  channels.Closed(1);
+  EXPECT_EQ(channel.use_count(), 3) << "gRPC's thread lets go of nothing";
+  channels.Keep(3, channel);
+  EXPECT_EQ(channel.use_count(), 3) << "1 went, 3 came";
+  channels.Closed(2);
+  channels.Closed(3);
+}
+
+TEST(OpenChannelsTest, WaitsForTheLastStream) {
+  std::atomic<bool> closed{false};
+  std::thread grpc_thread;
+  {
+    OpenChannels channels;
+    channels.Keep(1, std::make_shared<int>(1));
+    grpc_thread = std::thread([&] {
+      closed = true;
+      channels.Closed(1);
+    });
+  }
+  EXPECT_TRUE(closed);
+  grpc_thread.join();
 }
 
 }  // namespace

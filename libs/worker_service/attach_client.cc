@@ -21,8 +21,6 @@ AttachClient::AttachClient(std::string scheduler, const Clock* clock, const Work
 AttachClient::~AttachClient() {
   heart_.Stop();
   Disconnect();
-  MutexLock lock(&mutex_);
-  while (open_streams_ > 0) closed_.Wait(&mutex_);
 }
 
 void AttachClient::Connect(v1::WorkerFrame hello) {
@@ -30,23 +28,21 @@ void AttachClient::Connect(v1::WorkerFrame hello) {
   const uint64_t stream = ++streams_;
   inbox_.Begin(stream);
   // A channel of its own for each attempt: gRPC's backoff between attempts would add to ours.
-  stub_ = v1::Scheduler::NewStub(MakeChannel(scheduler_));
+  const std::shared_ptr<v1::Scheduler::Stub> stub = v1::Scheduler::NewStub(MakeChannel(scheduler_));
+  channels_.Keep(stream, stub);
   {
     MutexLock lock(&mutex_);
-    ++open_streams_;
     current_ = stream;
   }
   const std::shared_ptr<Stream::Writer> writer = Stream::Start(
-      [stub = stub_](grpc::ClientContext* context, Stream::Reactor* reactor) {
+      [&stub](grpc::ClientContext* context, Stream::Reactor* reactor) {
         stub->async()->Attach(context, reactor);
       },
       {.on_read = [this, stream](v1::CommandFrame frame) { OnRead(stream, std::move(frame)); },
        .on_closed =
-           [this, stream, stub = stub_](const absl::Status& status) {
+           [this, stream](const absl::Status& status) {
              inbox_.End(stream, status);
-             MutexLock lock(&mutex_);
-             --open_streams_;
-             closed_.SignalAll();
+             channels_.Closed(stream);
            }});
   {
     MutexLock lock(&mutex_);

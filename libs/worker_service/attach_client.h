@@ -16,6 +16,7 @@
 #include "libs/concurrency/mutex.h"
 #include "libs/concurrency/owner_loop.h"
 #include "libs/rpc/client_stream.h"
+#include "libs/rpc/open_channels.h"
 #include "libs/timing/clock.h"
 #include "libs/worker_service/attach_inbox.h"
 #include "libs/worker_service/worker_gauges.h"
@@ -50,17 +51,15 @@ class AttachClient {
   const WorkerGauges& gauges_;
   AttachInbox& inbox_;
   uint64_t streams_ = 0;  // Of the calling thread.
-  std::shared_ptr<v1::Scheduler::Stub> stub_;
 
   std::atomic<int64_t> heartbeat_ms_{0};
   mutable Mutex mutex_;
-  CondVar closed_;
-  int open_streams_ ABSL_GUARDED_BY(mutex_) = 0;  // That gRPC still holds.
   uint64_t current_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t term_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the Attached of this stream; 0 before it.
   std::shared_ptr<Stream::Writer> writer_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_beat_ = absl::InfinitePast();  // Of the heartbeat thread.
   OwnerLoop heart_;
+  OpenChannels channels_;  // Last: waits for gRPC, which uses everything above.
 };
 
 }  // namespace tokenrouter

@@ -70,6 +70,7 @@ void SchedulerLink::Stop() {
     gate_->loop = nullptr;
   }
   loop_.Stop();
+  HangUp();  // Again, if the mailbox was full: channels_ waits for the end.
   sinks_.clear();
 }
 
@@ -134,7 +135,8 @@ absl::Duration SchedulerLink::Pump() {
 void SchedulerLink::Dial(absl::Time now) {
   const uint64_t attempt = ++attempt_;
   // A channel per attempt: gRPC's own backoff between attempts stays out of the way.
-  stub_ = v1::Scheduler::NewStub(MakeChannel(target_));
+  const std::shared_ptr<v1::Scheduler::Stub> stub = v1::Scheduler::NewStub(MakeChannel(target_));
+  channels_.Keep(attempt, stub);
   Stream::Handlers handlers;
   handlers.on_read = [this, gate = gate_, attempt](v1::SchedulerFrame frame) {
     gate->Post([this, attempt, frame = std::move(frame)] {
@@ -144,10 +146,11 @@ void SchedulerLink::Dial(absl::Time now) {
   handlers.on_closed = [this, gate = gate_, attempt](const absl::Status& status) {
     // Lost, it has the effect that it would have had: the stream is dropped.
     gate->Post([this, attempt, status] { OnClosed(attempt, status); });
+    channels_.Closed(attempt);
   };
   writer_ =
-      Stream::Start([this](grpc::ClientContext* context,
-                           Stream::Reactor* reactor) { stub_->async()->Connect(context, reactor); },
+      Stream::Start([&stub](grpc::ClientContext* context,
+                            Stream::Reactor* reactor) { stub->async()->Connect(context, reactor); },
                     std::move(handlers), kPendingFrames);
   core_.OnConnected(now);
 }

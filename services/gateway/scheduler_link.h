@@ -16,6 +16,7 @@
 #include "libs/concurrency/mutex.h"
 #include "libs/concurrency/owner_loop.h"
 #include "libs/rpc/client_stream.h"
+#include "libs/rpc/open_channels.h"
 #include "libs/timing/clock.h"
 #include "proto/scheduler.grpc.pb.h"
 #include "services/gateway/gateway_metrics.h"
@@ -77,7 +78,6 @@ class SchedulerLink final : public SchedulerPort {
 
   SchedulerLinkCore core_;
   std::map<uint64_t, std::shared_ptr<GenerationSink>> sinks_;
-  std::unique_ptr<v1::Scheduler::Stub> stub_;
   std::shared_ptr<Stream::Writer> writer_;  // Null while there is no call.
   uint64_t attempt_ = 0;
   LinkCounters published_;
@@ -85,7 +85,8 @@ class SchedulerLink final : public SchedulerPort {
 
   mutable Mutex health_mutex_;
   PortHealth health_ ABSL_GUARDED_BY(health_mutex_);
-  OwnerLoop loop_;  // Last: its thread uses everything above.
+  OpenChannels channels_;  // Waits for gRPC, which uses the gate alone.
+  OwnerLoop loop_;         // Last: its thread uses everything above.
 };
 
 }  // namespace tokenrouter
