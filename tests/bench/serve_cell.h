@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "tests/bench/measured_curve.h"
+#include "tests/bench/percentile.h"
 #include "tests/bench/serve_load.h"
 #include "tests/support/cluster.h"
 

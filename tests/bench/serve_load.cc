@@ -110,11 +110,4 @@ absl::StatusOr<Burst> RunBurst(const BurstOptions& options) {
   return burst;
 }
 
-double Percentile(std::vector<double> values, double share) {
-  const auto nth =
-      values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), nth, values.end());
-  return *nth;
-}
-
 }  // namespace tokenrouter

@@ -30,7 +30,4 @@ struct Burst {
 // The first error of any client.
 absl::StatusOr<Burst> RunBurst(const BurstOptions& options);
 
-// REQUIRES: values not empty, 0 <= share <= 1. The nearest rank.
-double Percentile(std::vector<double> values, double share);
-
 }  // namespace tokenrouter

@@ -36,6 +36,11 @@ def configure(places: Places, preset: str, console: Console) -> None:
 def build(places: Places, preset: str, targets: list[str], console: Console) -> None:
     """An empty `targets` builds everything."""
     configure(places, preset, console)
+    run_ninja(places.build(preset), targets, preset, console)
+
+
+def run_ninja(folder: Path, targets: list[str], name: str, console: Console) -> None:
+    """Builds in a configured folder that the person knows as `name`."""
     began = console.elapsed()
     steps = 0
 
@@ -46,19 +51,19 @@ def build(places: Places, preset: str, targets: list[str], console: Console) -> 
             steps = int(match[2])
             percent = 100 * int(match[1]) // max(1, steps)
             console.progress(
-                f"building {preset}: {percent} % ({match[1]}/{match[2]}) {_short(match[3])}"
+                f"building {name}: {percent} % ({match[1]}/{match[2]}) {_short(match[3])}"
             )
 
-    command = ["ninja", "-C", str(places.build(preset)), "-j", str(cores()), *targets]
+    command = ["ninja", "-C", str(folder), "-j", str(cores()), *targets]
     run(
         command,
-        f"build of {preset}",
+        f"build of {name}",
         on_line,
         env=dict(os.environ, NINJA_STATUS=NINJA_STATUS),
         keep=lambda line: not STEP.match(line),
     )
     if steps:
-        console.say(f"built {preset}: {steps} steps in {console.elapsed() - began:.0f} s")
+        console.say(f"built {name}: {steps} steps in {console.elapsed() - began:.0f} s")
 
 
 def _is_configured(folder: Path, presets: Path, wanted: dict[str, str]) -> bool:

@@ -37,6 +37,9 @@ class Places:
     def libtorch(self, version: str) -> Path:
         return self.home / f"libtorch-{version}"
 
+    def llama_cpp(self, version: str) -> Path:
+        return self.home / f"llama_cpp-{version}"
+
     def build(self, preset: str) -> Path:
         return self.checkout / "build" / preset
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import kubernetes_tools
 import libtorch
+import llama_cpp
 import model_files
 from console import Console, format_bytes
 from debian import install_packages, missing_packages
@@ -32,6 +33,7 @@ class Needs:
     models: tuple[str, ...] = ("small", "large")
     test: bool = False
     full: bool = False
+    llama_cpp: bool = False
 
 
 FOR_SETUP = Needs(models=("small", "large", "smollm2"), test=True)
@@ -70,6 +72,15 @@ def find_missing(
             Missing(
                 f"kubectl and schemas of Kubernetes {versions.schema_version} ({size} to fetch)",
                 lambda: kubernetes_tools.install_kubernetes_tools(places, versions, console),
+            )
+        )
+    if needs.llama_cpp and not llama_cpp.source_is_present(places, versions):
+        size = format_bytes(versions.llama_cpp.bytes)
+        missing.append(
+            Missing(
+                f"llama.cpp of {versions.llama_cpp.package} {versions.llama_cpp.version} "
+                f"({size} to fetch; building it takes about 5 minutes of processor time)",
+                lambda: llama_cpp.fetch_source(places, versions, console),
             )
         )
     missing += [

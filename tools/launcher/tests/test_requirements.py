@@ -25,6 +25,7 @@ class VersionsTest(unittest.TestCase):
             *versions.libtorch_wheels,
             versions.kubectl,
             versions.schemas,
+            versions.llama_cpp,
             *versions.models.values(),
         ]
         for entry in pinned:

@@ -1,0 +1,136 @@
+// Our CPU engine beside llama.cpp, in one run. JSON rows, by part:
+//   decode     decode and prefill, same bits against same bits, engines taking turns in each cell
+//   extend     passes of 8..64 new ids per row, and the best GEMM rate found on this machine
+//   bandwidth  read bandwidth of the machine
+//   engine_bench --small=A.gguf --large=B.gguf --peer=none|PROGRAM [--part=decode,extend]
+//       [--models=small,large] [--formats=int8] [--rows=1,8] [--contexts=64] [--rounds=3]
+// PROGRAM is llama_cpp_peer, which `./tokenrouter bench engine` builds. Wants a quiet machine:
+// others_cpu_share of each row says what others took.
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "libs/config/settings.h"
+#include "libs/status/status_macros.h"
+#include "libs/torch_engine/weight_format.h"
+#include "tests/bench/engine_bandwidth.h"
+#include "tests/bench/engine_decode_part.h"
+#include "tests/bench/engine_extend_part.h"
+#include "tests/bench/engine_llama.h"
+#include "tests/bench/engine_options.h"
+
+namespace tokenrouter {
+namespace {
+
+using Part = std::pair<std::string, std::function<absl::Status(const EngineBenchOptions&)>>;
+
+constexpr int kMostRows = 64;
+constexpr int kMostContext = 32768;
+
+const std::vector<Part>& Parts() {
+  static const auto* const parts = new std::vector<Part>{
+      {"decode", RunDecodePart}, {"extend", RunExtendPart}, {"bandwidth", RunBandwidthPart}};
+  return *parts;
+}
+
+// As flags have them.
+struct Typed {
+  std::string part = "decode", small, large, models = "small,large", formats = "int8";
+  std::string rows = "1,2,4,8,16,32", contexts = "64,2048", peer = "none";
+};
+
+absl::Status ReadCounts(const char* flag, const std::string& text, int most,
+                        std::vector<int>* counts) {
+  counts->clear();
+  for (const auto item : absl::StrSplit(text, ',')) {
+    int count = 0;
+    if (!absl::SimpleAtoi(item, &count) || count < 1 || count > most) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag, "=", text, ": a list of numbers from 1 to ", most));
+    }
+    counts->push_back(count);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadTyped(const Typed& typed, EngineBenchOptions* options) {
+  TR_RETURN_IF_ERROR(ReadCounts("rows", typed.rows, kMostRows, &options->rows));
+  TR_RETURN_IF_ERROR(ReadCounts("contexts", typed.contexts, kMostContext, &options->contexts));
+  options->small = typed.small;
+  options->large = typed.large;
+  for (const auto name : absl::StrSplit(typed.models, ',')) {
+    if (name != "small" && name != "large") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--models=", typed.models, ": a list of small, large"));
+    }
+    const std::string& path = name == "small" ? typed.small : typed.large;
+    if (path.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("--", name, ": the model file is missing"));
+    }
+    options->models.push_back(path);
+  }
+  if (typed.peer != "none") options->peer = typed.peer;
+  for (const auto item : absl::StrSplit(typed.formats, ',')) {
+    const std::string format(item);
+    TR_RETURN_IF_ERROR(ParseWeightFormat(format).status());
+    if (!options->peer.empty()) TR_RETURN_IF_ERROR(PeerFormatOf(format).status());
+    options->formats.push_back(format);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunParts(const std::string& names, const EngineBenchOptions& options) {
+  std::vector<std::string> known;
+  for (const auto& [name, run] : Parts()) known.push_back(name);
+  for (const auto name : absl::StrSplit(names, ',')) {
+    const auto part = std::find_if(Parts().begin(), Parts().end(),
+                                   [&](const Part& candidate) { return candidate.first == name; });
+    if (part == Parts().end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--part=", name, "; allowed: ", absl::StrJoin(known, ", ")));
+    }
+    TR_RETURN_IF_ERROR(part->second(options));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run(int argc, char** argv) {
+  Typed typed;
+  EngineBenchOptions options;
+  Settings settings("engine_bench", "Our CPU engine beside llama.cpp");
+  settings.Add("part", &typed.part, "list of decode, extend, bandwidth");
+  settings.Add("small", &typed.small, "GGUF file of the small model");
+  settings.Add("large", &typed.large, "GGUF file of the large model");
+  settings.Add("models", &typed.models, "list of small, large");
+  settings.Add("formats", &typed.formats, "list of our weight formats, each beside its peer's");
+  settings.Add("rows", &typed.rows, "list of numbers of sequences; extend takes those up to 16");
+  settings.Add("contexts", &typed.contexts, "list of tokens of each sequence before the step");
+  settings.Add("peer", &typed.peer, "the program llama_cpp_peer, or none");
+  settings.Add("rounds", &options.rounds, 1, 100, "of each cell, the engines taking turns");
+  settings.Add("steps", &options.steps, 1, 1024, "decode: steps of a round");
+  settings.Add("prompt", &options.prompt, 1, 1024, "decode: ids of the measured prefill");
+  settings.Add("threads", &options.threads, 1, 256, "of each engine");
+  TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
+  if (!go_on) return absl::OkStatus();
+  TR_RETURN_IF_ERROR(ReadTyped(typed, &options));
+  return RunParts(typed.part, options);
+}
+
+}  // namespace
+}  // namespace tokenrouter
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // A peer that ended is an error message, not our end.
+  const absl::Status status = tokenrouter::Run(argc, argv);
+  if (!status.ok()) std::cerr << "engine_bench: " << status.message() << "\n";
+  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,125 @@
+#include "tests/bench/engine_extend_part.h"
+
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "libs/status/status_macros.h"
+#include "tests/bench/engine_cell.h"
+#include "tests/bench/engine_decode_part.h"
+#include "tests/bench/engine_gemm_rate.h"
+
+namespace tokenrouter {
+namespace {
+
+namespace json = boost::json;
+
+constexpr int kNewIds[] = {8, 16, 32, 64};
+constexpr int kMostRows = 16;
+constexpr double kGiga = 1e9;
+constexpr double kMillisecondsPerSecond = 1e3;
+
+// Returns the best one.
+absl::StatusOr<GemmRate> PrintGemmRates(const EngineBenchOptions& options, const std::string& model,
+                                        const ModelDescription& description) {
+  TR_ASSIGN_OR_RETURN(const auto rates,
+                      MeasureGemmRates(description, options.threads, options.rounds));
+  GemmRate best;
+  for (const GemmRate& rate : rates) {
+    if (rate.flops_per_s > best.flops_per_s) best = rate;
+    PrintRow({{"bench", "engine"},
+              {"part", "gemm"},
+              {"library", rate.library},
+              {"model", std::filesystem::path(model).stem().string()},
+              {"tokens", rate.tokens},
+              {"gflops_per_s", Rounded(rate.flops_per_s / kGiga)},
+              {"threads", options.threads}});
+  }
+  return best;
+}
+
+// What all cells of a model in a format share.
+struct Passes {
+  const EngineBenchOptions& options;
+  const std::string& model;
+  const EnginePair& pair;
+  GemmRate best_gemm;
+};
+
+absl::Status MeasureCell(const Passes& passes, int rows, int context, int ids) {
+  const auto engines = passes.pair.all();
+  std::vector<Rates> found(engines.size());
+  OthersMeter others(passes.pair.processes());
+  TR_RETURN_IF_ERROR(others.Start());
+  TR_RETURN_IF_ERROR(TakeTurns(passes.options.rounds, passes.pair, [&](size_t i) -> absl::Status {
+    TR_ASSIGN_OR_RETURN(const double ms, engines[i]->Extend(rows, context, ids));
+    found[i].per_s.push_back(rows * ids * kMillisecondsPerSecond / ms);
+    return absl::OkStatus();
+  }));
+  TR_ASSIGN_OR_RETURN(const double others_share, others.Stop());
+  const LinearWork work(passes.pair.ours->model());
+  const double flops_per_id = 2 * (work.per_token + work.per_choice / ids);
+  for (size_t i = 0; i < engines.size(); ++i) {
+    const double flops_per_s = found[i].Median() * flops_per_id;
+    json::object row = RowStart("extend", *engines[i], passes.model);
+    row["rows"] = rows;
+    row["context"] = context;
+    row["new_ids_per_row"] = ids;
+    row["ids_per_s"] = Rounded(found[i].Median());
+    row["ids_low"] = Rounded(found[i].Low());
+    row["ids_high"] = Rounded(found[i].High());
+    row["linear_gflops_per_s"] = Rounded(flops_per_s / kGiga);
+    row["best_gemm_gflops_per_s"] = Rounded(passes.best_gemm.flops_per_s / kGiga);
+    row["best_gemm_library"] = passes.best_gemm.library;
+    row["share_of_best_gemm"] = Rounded(flops_per_s / passes.best_gemm.flops_per_s);
+    row["rounds"] = passes.options.rounds;
+    row["threads"] = passes.options.threads;
+    row["others_cpu_share"] = Rounded(others_share);
+    PrintRow(row);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunModel(const EngineBenchOptions& options, const std::string& model,
+                      const std::string& format) {
+  std::vector<int> rows;
+  for (const int count : options.rows) {
+    if (count <= kMostRows) rows.push_back(count);
+  }
+  if (rows.empty()) return absl::InvalidArgumentError("--rows: the part extend has 1 to 16");
+  const int most_rows = *std::max_element(rows.begin(), rows.end());
+  std::vector<int> contexts = options.contexts;
+  std::sort(contexts.begin(), contexts.end());
+  TR_ASSIGN_OR_RETURN(
+      const EnginePair pair,
+      StartPair(
+          options, model, format,
+          {.rows = most_rows, .tokens = contexts.back() + *std::rbegin(kNewIds), .prompt = 0}));
+  Passes passes{options, model, pair, {}};
+  TR_ASSIGN_OR_RETURN(passes.best_gemm, PrintGemmRates(options, model, pair.ours->model()));
+  for (const int context : contexts) {
+    for (MeasuredEngine* engine : pair.all()) {
+      TR_RETURN_IF_ERROR(engine->Fill(most_rows, context));
+      TR_RETURN_IF_ERROR(engine->Extend(1, context, kNewIds[0]).status());  // Pages come in.
+    }
+    for (const int count : rows) {
+      for (const int ids : kNewIds) TR_RETURN_IF_ERROR(MeasureCell(passes, count, context, ids));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunExtendPart(const EngineBenchOptions& options) {
+  for (const std::string& model : options.models) {
+    for (const std::string& format : options.formats) {
+      TR_RETURN_IF_ERROR(RunModel(options, model, format));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,18 @@
+// Percentiles of measured values. Threads: none.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace tokenrouter {
+
+// REQUIRES: values not empty, 0 <= share <= 1. The nearest rank.
+inline double Percentile(std::vector<double> values, double share) {
+  const auto nth =
+      values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), nth, values.end());
+  return *nth;
+}
+
+}  // namespace tokenrouter
