@@ -51,12 +51,27 @@ absl::Status RequireKernelsFor(const ModelDescription& model, const std::string&
                    ", the engine supports up to ", kMaxHeadDim));
 }
 
+// Of the packed matrices, about.
+int64_t WeightBytes(const ModelDescription& model, int64_t output_rows, WeightFormat format) {
+  const int64_t values = MatrixValues(model, output_rows);
+  const int64_t layer_values = MatrixValues(model, 0);
+  switch (format) {
+    case WeightFormat::kInt8:
+      return values;
+    case WeightFormat::kInt4:  // Half a byte and a scale per block; the output matrix in int8.
+      return layer_values / 2 + layer_values / kInt4Block * 2 + values - layer_values;
+    case WeightFormat::kFp32:
+      return values * static_cast<int64_t>(sizeof(float));
+  }
+  return values;
+}
+
 // Refuses early: packing a model takes long and the KV cache is only mapped at first.
 absl::Status RequireMemory(const TorchEngineOptions& options, const ModelDescription& model,
                            int64_t output_rows) {
-  const int64_t value_bytes = options.weight_format == WeightFormat::kInt8 ? 1 : sizeof(float);
-  return RequireAvailableMemory(MatrixValues(model, output_rows) * value_bytes + options.kv_bytes,
-                                "the weights and the KV cache (kv_bytes)");
+  return RequireAvailableMemory(
+      WeightBytes(model, output_rows, options.weight_format) + options.kv_bytes,
+      "the weights and the KV cache (kv_bytes)");
 }
 
 }  // namespace

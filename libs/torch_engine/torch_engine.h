@@ -1,13 +1,12 @@
-// TorchEngine is the real engine: a llama or qwen2 model on this machine's CPU, int8 or fp32, with
-// paged KV. Linear layers run on the XNNPACK inside libtorch, int8 ones on our own kernel where the
-// processor has AVX-512 VNNI.
-// Ownership: owns model, KV and compute threads. Threads: libs/inference/engine.h; the thread that
-// calls Step takes part in the computing and is lowered to compute_nice at its first step.
-// Units: bytes are exact; 0 in an option means its stated default.
-// Errors of Create: those of ModelSource::Open; INVALID_ARGUMENT for an option out of range;
-// RESOURCE_EXHAUSTED when memory does not suffice, naming what was needed and what there is.
-// Errors of Step beyond engine.h: INVALID_ARGUMENT for a batch above max_rows, max_step_tokens or
-// max_choices; INTERNAL when the model computes NaN.
+// TorchEngine is the real engine: a model of the llama family on this machine's CPU, with weights
+// in int8, int4 or fp32 and paged KV. Linear layers run on the XNNPACK inside libtorch, int8 and
+// int4 ones on our own kernels where the processor has AVX-512 VNNI. Ownership: owns model, KV and
+// compute threads. Threads: libs/inference/engine.h; the thread that calls Step takes part in the
+// computing and is lowered to compute_nice at its first step. Units: bytes are exact; 0 in an
+// option means its stated default. Errors of Create: those of ModelSource::Open; INVALID_ARGUMENT
+// for an option out of range; RESOURCE_EXHAUSTED when memory does not suffice, naming what was
+// needed and what there is. Errors of Step beyond engine.h: INVALID_ARGUMENT for a batch above
+// max_rows, max_step_tokens or max_choices; INTERNAL when the model computes NaN.
 #pragma once
 
 #include <cstdint>

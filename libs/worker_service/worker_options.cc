@@ -22,7 +22,7 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
                       "tokens at once");
   settings->Add("model", &o.model, "torch: a .gguf file or a Hugging Face folder");
   settings->Add("model_name", &o.model_name, "name to show; empty: the model's own");
-  settings->AddChoice("weight_format", &o.weight_format, {"int8", "fp32"},
+  settings->AddChoice("weight_format", &o.weight_format, {"int8", "int4", "fp32"},
                       "torch: how weights are kept");
   settings->Add("threads", &o.threads, 0, 1024, "torch: compute threads; 0: one per core");
   settings->Add("kv_bytes", &o.kv_bytes, int64_t{1} << 16, std::numeric_limits<int64_t>::max() / 2,

@@ -1,5 +1,5 @@
 // Measures steps of the real engine and prints one JSON row per shape:
-//   engine_steps_bench MODEL [int8|fp32] [threads] [repeats] [ROWSxIDS@CONTEXT ...]
+//   engine_steps_bench MODEL [int8|int4|fp32] [threads] [repeats] [ROWSxIDS@CONTEXT ...]
 // Each row: model, rows of the step, new ids per row, context before the step, best and median
 // milliseconds, ids per second of the median.
 #include <algorithm>
@@ -76,7 +76,7 @@ void Measure(Engine* engine, const Shape& shape, int repeats) {
 int Main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr,
-                 "usage: engine_steps_bench MODEL [int8|fp32] [threads] [repeats] "
+                 "usage: engine_steps_bench MODEL [int8|int4|fp32] [threads] [repeats] "
                  "[ROWSxIDS@CONTEXT ...]\n");
     return 2;
   }

@@ -1,6 +1,7 @@
-// What int8 weights cost in quality: perplexity of one model on real code in int8 and in the fp32
-// reference of the same weights, on the same tokens, with a paired 95 % interval over texts.
-//   perplexity_bench --model=FILE --texts=HumanEval.jsonl [--tokens=16384]
+// What small weights cost in quality: perplexity of one model on real code in each format and in
+// the fp32 reference of the same weights, on the same tokens, with a paired 95 % interval over
+// texts.
+//   perplexity_bench --model=FILE --texts=HumanEval.jsonl [--tokens=16384] [--format=int4]
 // The texts are teacher-forced, kRows at a time, through the ordinary Engine contract: a logit bias
 // makes the next id of the text the choice, and its logprob is that of the raw distribution.
 #include <boost/json/object.hpp>
@@ -28,8 +29,11 @@ constexpr int kRows = 64;
 constexpr float kForce = 100.0f;  // Bias that makes an id the choice.
 constexpr double kTwoSided95 = 1.96;
 
+constexpr char kAllFormats[] = "all";
+
 struct Options {
   std::string model, texts;
+  std::string format = kAllFormats;
   int32_t tokens = 16384;
   int32_t threads = 2;
 };
@@ -135,18 +139,18 @@ absl::StatusOr<std::vector<double>> Score(const Options& options, WeightFormat f
 
 // Prints both perplexities and the change with its interval: the texts are the independent units,
 // so the standard error is that of the ratio estimator sum(d) / sum(n) over texts.
-void Report(const Options& options, const std::vector<Ids>& texts, const std::vector<double>& int8,
-            const std::vector<double>& fp32) {
-  double tokens = 0, sum_int8 = 0, sum_fp32 = 0;
+void Report(const Options& options, WeightFormat format, const std::vector<Ids>& texts,
+            const std::vector<double>& scores, const std::vector<double>& fp32) {
+  double tokens = 0, sum = 0, sum_fp32 = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
     tokens += static_cast<double>(texts[i].size() - 1);
-    sum_int8 += int8[i];
+    sum += scores[i];
     sum_fp32 += fp32[i];
   }
-  const double mean = (sum_fp32 - sum_int8) / tokens;  // Rise of the loss per token.
+  const double mean = (sum_fp32 - sum) / tokens;  // Rise of the loss per token.
   double squares = 0;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const double residual = (fp32[i] - int8[i]) - mean * static_cast<double>(texts[i].size() - 1);
+    const double residual = (fp32[i] - scores[i]) - mean * static_cast<double>(texts[i].size() - 1);
     squares += residual * residual;
   }
   const double count = static_cast<double>(texts.size());
@@ -154,10 +158,11 @@ void Report(const Options& options, const std::vector<Ids>& texts, const std::ve
   std::cout << json::serialize(
                    json::object{{"bench", "perplexity"},
                                 {"model", options.model.substr(options.model.rfind('/') + 1)},
+                                {"format", std::string(WeightFormatName(format))},
                                 {"tokens", static_cast<int64_t>(tokens)},
                                 {"texts", static_cast<int64_t>(texts.size())},
                                 {"perplexity_fp32", std::exp(-sum_fp32 / tokens)},
-                                {"perplexity_int8", std::exp(-sum_int8 / tokens)},
+                                {"perplexity", std::exp(-sum / tokens)},
                                 {"change_percent", 100 * std::expm1(mean)},
                                 {"change_low_percent", 100 * std::expm1(mean - error)},
                                 {"change_high_percent", 100 * std::expm1(mean + error)}})
@@ -166,18 +171,24 @@ void Report(const Options& options, const std::vector<Ids>& texts, const std::ve
 
 absl::Status Run(int argc, char** argv) {
   Options options;
-  Settings settings("perplexity_bench", "Perplexity of int8 against fp32 of the same weights");
+  Settings settings("perplexity_bench",
+                    "Perplexity of small weights against fp32 of the same weights");
   settings.Add("model", &options.model, "model file or folder");
   settings.Add("texts", &options.texts,
                "JSON lines with prompt and canonical_solution, as HumanEval has");
   settings.Add("tokens", &options.tokens, 16, 1 << 24, "least number of predicted tokens");
+  settings.AddChoice("format", &options.format, {kAllFormats, "int8", "int4"},
+                     "weight format that is compared with fp32");
   settings.Add("threads", &options.threads, 1, 256, "compute threads");
   TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
   if (!go_on) return absl::OkStatus();
   TR_ASSIGN_OR_RETURN(const std::vector<Ids> texts, ReadTexts(options));
-  TR_ASSIGN_OR_RETURN(const std::vector<double> int8, Score(options, WeightFormat::kInt8, texts));
   TR_ASSIGN_OR_RETURN(const std::vector<double> fp32, Score(options, WeightFormat::kFp32, texts));
-  Report(options, texts, int8, fp32);
+  for (const WeightFormat format : {WeightFormat::kInt8, WeightFormat::kInt4}) {
+    if (options.format != kAllFormats && options.format != WeightFormatName(format)) continue;
+    TR_ASSIGN_OR_RETURN(const std::vector<double> scores, Score(options, format, texts));
+    Report(options, format, texts, scores, fp32);
+  }
   return absl::OkStatus();
 }
 

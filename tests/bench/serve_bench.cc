@@ -175,7 +175,8 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("small", &options.small, "model of the small worker");
   settings.Add("large", &options.large, "model of the large worker");
   settings.Add("clients", &options.clients, "comma-separated numbers of clients");
-  settings.AddChoice("weight_format", &options.weight_format, {"int8", "fp32"}, "of both workers");
+  settings.AddChoice("weight_format", &options.weight_format, {"int8", "int4", "fp32"},
+                     "of both workers");
   settings.Add("new_tokens", &options.new_tokens, 2, 4096, "tokens per answer");
   settings.Add("rounds", &options.rounds, 1, 100, "bursts per cell, interleaved over the systems");
   settings.Add("threads", &options.threads, 1, 256, "compute threads of each worker");

@@ -156,9 +156,12 @@ TEST_P(EngineIdentityTest, NamesEqualEnginesEqually) {
   const std::string name = MakeEngine(options)->info().numerics_class;
   options.max_rows = 3;
   EXPECT_EQ(MakeEngine(options)->info().numerics_class, name);
-  options.weight_format =
-      options.weight_format == WeightFormat::kInt8 ? WeightFormat::kFp32 : WeightFormat::kInt8;
-  EXPECT_NE(MakeEngine(options)->info().numerics_class, name);
+  for (const WeightFormat format :
+       {WeightFormat::kInt8, WeightFormat::kInt4, WeightFormat::kFp32}) {
+    if (format == std::get<1>(GetParam())) continue;
+    options.weight_format = format;
+    EXPECT_NE(MakeEngine(options)->info().numerics_class, name);
+  }
 }
 
 std::vector<const KernelTable*> AllKernels() {
@@ -170,7 +173,8 @@ std::vector<const KernelTable*> AllKernels() {
 INSTANTIATE_TEST_SUITE_P(
     Models, EngineIdentityTest,
     ::testing::Combine(::testing::Values("llama", "qwen2", "qwen3", "mistral"),
-                       ::testing::Values(WeightFormat::kInt8, WeightFormat::kFp32),
+                       ::testing::Values(WeightFormat::kInt8, WeightFormat::kInt4,
+                                         WeightFormat::kFp32),
                        ::testing::ValuesIn(AllKernels())),
     [](const auto& info) {
       return std::string(std::get<0>(info.param)) + "_" +

@@ -159,7 +159,7 @@ TEST_P(TinyPairProcessTest, TokensDoNotDependOnWhetherKvWasKeptOrRebuilt) {
   ExpectNoBlockInUse();
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, TinyPairProcessTest, ::testing::Values("int8", "fp32"));
+INSTANTIATE_TEST_SUITE_P(Formats, TinyPairProcessTest, ::testing::Values("int8", "int4", "fp32"));
 
 }  // namespace
 }  // namespace tokenrouter

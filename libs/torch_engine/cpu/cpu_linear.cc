@@ -1,8 +1,8 @@
 #include "libs/torch_engine/cpu/cpu_linear.h"
 
 #include <algorithm>
-#include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
 #include "libs/torch_engine/cpu/panel_linear.h"
 #include "libs/torch_engine/cpu/xnn_linear.h"
@@ -10,7 +10,6 @@
 namespace tokenrouter {
 namespace {
 
-constexpr float kInt8Limit = 127.0f;
 // Weights of a slice: small beside a core's second-level cache, so that all rows of a long prompt
 // meet a slice while it is there, and large beside the cost of handing it out.
 constexpr int64_t kSliceBytes = 256 << 10;
@@ -44,22 +43,15 @@ absl::StatusOr<std::unique_ptr<CpuLinear>> PackLinear(const WeightRows& weights,
                                                       WeightFormat format,
                                                       const CpuLinearContext& context) {
   TR_CHECK(weights.bias.empty() || static_cast<int64_t>(weights.bias.size()) == weights.outputs);
-  if (format == WeightFormat::kInt8 && context.int8_gemm != nullptr &&
-      weights.inputs % kInt8InputGroup == 0 && weights.inputs <= kMaxInt8Inputs) {
-    return PanelLinear::Pack(weights, context.pool);
+  if (format == WeightFormat::kInt4 && weights.inputs % kInt4Block != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor '", weights.name, "' has ", weights.inputs,
+        " inputs, int4 weights need a multiple of ", kInt4Block, "; use the weight format int8"));
+  }
+  if (context.panel_gemm != nullptr && PanelLinear::Fits(weights, format)) {
+    return PanelLinear::Pack(weights, format, context);
   }
   return XnnLinear::Pack(weights, format, context.pool);
-}
-
-float QuantizeWeights(std::span<const float> row, int8_t* out) {
-  float largest = 0.0f;
-  for (const float value : row) largest = std::max(largest, std::fabs(value));
-  const float scale = largest > 0.0f ? largest / kInt8Limit : 1.0f;
-  for (size_t i = 0; i < row.size(); ++i) {
-    out[i] =
-        static_cast<int8_t>(std::clamp(std::nearbyint(row[i] / scale), -kInt8Limit, kInt8Limit));
-  }
-  return scale;
 }
 
 int64_t SliceRows(int64_t outputs, int64_t row_bytes) {

@@ -1,21 +1,21 @@
 // A linear layer on the CPU, y = x W^T + b, whichever implementation runs it.
-// Formats: int8 weights have one scale per output channel, and every input row is quantized to int8
-// by its own range; fp32 is the reference. All give a row the same bits whatever other rows run
-// beside it.
-// Ownership: a layer owns its packed weights, CpuLinearContext what all layers share.
+// Formats: weight_format.h; with int8 and int4 weights every input row is quantized to int8 by its
+// own range. All give a row the same bits whatever other rows run beside it.
+// Ownership: CpuLinearContext names what all layers share, the memory of packed weights among it.
 // Threads: everything on the engine's thread; the work itself runs on the pool.
 // Units: rows of floats; weights are {outputs, inputs}, row-major.
-// Errors: RESOURCE_EXHAUSTED or INTERNAL when packing fails; running cannot fail.
+// Errors: INVALID_ARGUMENT for a matrix that the format cannot hold, RESOURCE_EXHAUSTED or INTERNAL
+// when packing fails; running cannot fail.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "libs/torch_engine/cpu/kernels/int8_gemm.h"
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
+#include "libs/torch_engine/cpu/kernels/panel_gemm.h"
+#include "libs/torch_engine/cpu/packed_memory.h"
 #include "libs/torch_engine/cpu/thread_pool.h"
 #include "libs/torch_engine/model/weight_rows.h"
 #include "libs/torch_engine/weight_format.h"
@@ -42,8 +42,9 @@ class QuantizedRows {
 
 struct CpuLinearContext {
   const KernelTable* kernels = nullptr;
-  const Int8Gemm* int8_gemm = nullptr;  // Null: XNNPACK runs int8.
+  const PanelGemm* panel_gemm = nullptr;  // Null: XNNPACK runs int8 and int4.
   ThreadPool* pool = nullptr;
+  PackedMemory* memory = nullptr;  // Of packed weights; must outlive the layers.
   QuantizedRows* quantized = nullptr;
 };
 
@@ -60,9 +61,6 @@ class CpuLinear {
 absl::StatusOr<std::unique_ptr<CpuLinear>> PackLinear(const WeightRows& weights,
                                                       WeightFormat format,
                                                       const CpuLinearContext& context);
-
-// Symmetric int8: row = result * out with out in [-127, 127], the largest magnitude on the edge.
-float QuantizeWeights(std::span<const float> row, int8_t* out);
 
 // How many output rows a slice holds, the unit that threads take. A multiple of kSliceGranule.
 int64_t SliceRows(int64_t outputs, int64_t row_bytes);

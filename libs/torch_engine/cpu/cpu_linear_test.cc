@@ -1,5 +1,6 @@
 #include "libs/torch_engine/cpu/cpu_linear.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +11,9 @@
 
 namespace tokenrouter {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 std::vector<float> Normal(int64_t count, uint32_t seed) {
   std::mt19937 generator(seed);
@@ -23,7 +27,8 @@ struct Layer {
   int64_t inputs, outputs;
   std::vector<float> weights, bias;
   WeightRows rows() const {
-    return {.inputs = inputs,
+    return {.name = "blk.0.ffn_down.weight",
+            .inputs = inputs,
             .outputs = outputs,
             .read =
                 [this](int64_t first, int64_t count, std::span<float> out) {
@@ -41,17 +46,33 @@ Layer MakeLayer(int64_t inputs, int64_t outputs) {
 struct Variant {
   const char* name;
   WeightFormat format;
-  const Int8Gemm* int8_gemm;
+  const PanelGemm* panel_gemm;
 };
 
 // The implementations that this processor runs.
 std::vector<Variant> Variants() {
   std::vector<Variant> variants = {{"fp32", WeightFormat::kFp32, nullptr},
-                                   {"int8_xnn", WeightFormat::kInt8, nullptr}};
-  if (UsableInt8Gemm() != nullptr) {
-    variants.push_back({"int8_panels", WeightFormat::kInt8, UsableInt8Gemm()});
+                                   {"int8_xnn", WeightFormat::kInt8, nullptr},
+                                   {"int4_xnn", WeightFormat::kInt4, nullptr},
+                                   {"int8_scalar", WeightFormat::kInt8, &ScalarPanelGemm()},
+                                   {"int4_scalar", WeightFormat::kInt4, &ScalarPanelGemm()}};
+  if (UsablePanelGemm() != nullptr) {
+    variants.push_back({"int8_panels", WeightFormat::kInt8, UsablePanelGemm()});
+    variants.push_back({"int4_panels", WeightFormat::kInt4, UsablePanelGemm()});
   }
   return variants;
+}
+
+double Tolerance(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kInt8:
+      return 0.02;
+    case WeightFormat::kInt4:
+      return 0.1;
+    case WeightFormat::kFp32:
+      return 1e-6;
+  }
+  return 0;
 }
 
 // Root mean square of the difference over that of the expectation.
@@ -86,27 +107,29 @@ class CpuLinearTest : public ::testing::TestWithParam<Variant> {
     linear->Run(input.data(), rows, output.data(), Context(&quantized));
     return output;
   }
-
- private:
   CpuLinearContext Context(QuantizedRows* quantized) const {
     return {.kernels = UsableKernels().front(),
-            .int8_gemm = GetParam().int8_gemm,
+            .panel_gemm = GetParam().panel_gemm,
             .pool = &pool_,
+            .memory = &memory_,
             .quantized = quantized};
   }
+
+ private:
   mutable ThreadPool pool_{2, 0};
+  mutable PackedMemory memory_;
 };
 
 TEST_P(CpuLinearTest, MultipliesWithinTheErrorOfItsFormat) {
   const Layer layer = MakeLayer(96, 130);
   const std::vector<float> input = Normal(5 * 96, 3);
   const std::vector<float> output = Apply(Pack(layer).get(), layer, input, 5);
-  EXPECT_LT(RelativeError(layer, input, 5, output),
-            GetParam().format == WeightFormat::kInt8 ? 0.02 : 1e-6);
+  EXPECT_LT(RelativeError(layer, input, 5, output), Tolerance(GetParam().format));
 }
 
 TEST_P(CpuLinearTest, GivesARowTheSameBitsInEveryBatch) {
   for (const int64_t inputs : {64, 896, 1000, 1002}) {
+    if (GetParam().format == WeightFormat::kInt4 && inputs % kInt4Block != 0) continue;
     const Layer layer = MakeLayer(inputs, 257);
     const auto linear = Pack(layer);
     const std::vector<float> input = Normal(64 * inputs, 4);
@@ -119,6 +142,18 @@ TEST_P(CpuLinearTest, GivesARowTheSameBitsInEveryBatch) {
           << rows << " rows of " << inputs;
     }
   }
+}
+
+TEST_P(CpuLinearTest, RefusesInt4InputsThatAreNotWholeBlocksNamingTensorAndFix) {
+  const Layer layer = MakeLayer(100, 8);
+  const auto linear = PackLinear(layer.rows(), GetParam().format, Context(nullptr));
+  if (GetParam().format != WeightFormat::kInt4) {
+    EXPECT_THAT(linear, IsOk());
+    return;
+  }
+  EXPECT_THAT(linear, StatusIs(absl::StatusCode::kInvalidArgument,
+                               AllOf(HasSubstr("'blk.0.ffn_down.weight' has 100 inputs"),
+                                     HasSubstr("multiple of 32"), HasSubstr("int8"))));
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, CpuLinearTest, ::testing::ValuesIn(Variants()),

@@ -69,21 +69,24 @@ CpuOps::CpuOps(const AttentionShape& shape, const CpuOpsOptions& options, Thread
       pool_(pool),
       quantized_(options.max_rows, options.max_inputs),
       linear_context_({.kernels = &kernels_,
-                       .int8_gemm = options.kernels == nullptr ? UsableInt8Gemm() : nullptr,
+                       .panel_gemm = options.kernels == nullptr ? UsablePanelGemm() : nullptr,
                        .pool = pool,
+                       .memory = &memory_,
                        .quantized = &quantized_}) {}
 
 std::string CpuOps::NumericsName() const {
   const std::string_view format = WeightFormatName(weight_format_);
   const bool own_gemm =
-      weight_format_ == WeightFormat::kInt8 && linear_context_.int8_gemm != nullptr;
+      weight_format_ != WeightFormat::kFp32 && linear_context_.panel_gemm != nullptr;
   return absl::StrCat("cpu ", kernels_.name, " ",
-                      own_gemm ? linear_context_.int8_gemm->name : "xnn", " ",
+                      own_gemm ? linear_context_.panel_gemm->name : "xnn", " ",
                       absl::string_view(format.data(), format.size()), " kv fp32");
 }
 
-absl::StatusOr<std::unique_ptr<Matrix>> CpuOps::Pack(const WeightRows& weights) {
-  TR_ASSIGN_OR_RETURN(auto linear, PackLinear(weights, weight_format_, linear_context_));
+absl::StatusOr<std::unique_ptr<Matrix>> CpuOps::Pack(const WeightRows& weights, MatrixUse use) {
+  const bool finer = use == MatrixUse::kOutput && weight_format_ == WeightFormat::kInt4;
+  TR_ASSIGN_OR_RETURN(auto linear, PackLinear(weights, finer ? WeightFormat::kInt8 : weight_format_,
+                                              linear_context_));
   return std::make_unique<CpuMatrix>(std::move(linear));
 }
 

@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "libs/torch_engine/cpu/cpu_linear.h"
-#include "libs/torch_engine/cpu/kernels/int8_gemm.h"
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
 #include "libs/torch_engine/cpu/kv_memory.h"
 #include "libs/torch_engine/cpu/thread_pool.h"
@@ -36,7 +35,7 @@ class CpuOps : public Ops {
   int64_t kv_blocks() const { return kv_->blocks(); }
 
   std::string NumericsName() const override;
-  absl::StatusOr<std::unique_ptr<Matrix>> Pack(const WeightRows& weights) override;
+  absl::StatusOr<std::unique_ptr<Matrix>> Pack(const WeightRows& weights, MatrixUse use) override;
   absl::StatusOr<std::unique_ptr<FloatBuffer>> AllocateFloats(int64_t count) override;
   absl::StatusOr<std::unique_ptr<FloatBuffer>> Upload(std::span<const float> values) override;
   void CopyBlocks(std::span<const BlockCopy> copies) override;
@@ -69,6 +68,7 @@ class CpuOps : public Ops {
   ThreadPool* const pool_;
   std::unique_ptr<KvMemory> kv_;
   QuantizedRows quantized_;
+  PackedMemory memory_;
   const CpuLinearContext linear_context_;
   std::vector<AttentionItem> items_;  // Of the current call, kept for its capacity.
 };

@@ -1,8 +1,9 @@
-// Int8 linear layers on our own dot-product kernel (kernels/int8_gemm.h), for processors that have
-// the instructions. Packs the weights into panels of kPanelOutputs outputs.
+// Linear layers in int8 or int4 on our own dot-product kernels (kernels/panel_gemm.h), for
+// processors that have the instructions. Packs the weights into panels of kPanelOutputs outputs.
 // Ownership, threads, units and errors: cpu_linear.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -14,27 +15,27 @@ namespace tokenrouter {
 
 class PanelLinear : public CpuLinear {
  public:
-  // REQUIRES: weights.inputs is a multiple of kInt8InputGroup and at most kMaxInt8Inputs.
+  // Whether the kernels take such a matrix.
+  static bool Fits(const WeightRows& weights, WeightFormat format);
+  // REQUIRES: Fits.
   static absl::StatusOr<std::unique_ptr<PanelLinear>> Pack(const WeightRows& weights,
-                                                           ThreadPool* pool);
+                                                           WeightFormat format,
+                                                           const CpuLinearContext& context);
   void Run(const float* input, int64_t rows, float* output,
            const CpuLinearContext& context) override;
 
  private:
-  struct Free {
-    void operator()(int8_t* memory) const;
-  };
-  PanelLinear(int64_t inputs, int64_t outputs);
-  void PackPanel(const WeightRows& weights, int64_t panel);
+  PanelLinear(int64_t inputs, int64_t outputs, WeightFormat format);
+  void PackInt8(const WeightRows& weights, int64_t panel);
+  void PackInt4(const WeightRows& weights, int64_t panel);
 
   const int64_t inputs_;
   const int64_t outputs_;
+  const WeightFormat format_;
   const int64_t panels_;
-  std::unique_ptr<int8_t[], Free> weights_;  // Panels, cache-line aligned.
-  // Per output, padded to whole panels.
-  std::vector<int32_t> sums_;
-  std::vector<float> scales_;
-  std::vector<float> bias_;
+  const int64_t panel_bytes_;
+  std::byte* panels_memory_ = nullptr;  // In the context's memory.
+  std::vector<float> bias_;             // Per output, padded to whole panels.
 };
 
 }  // namespace tokenrouter

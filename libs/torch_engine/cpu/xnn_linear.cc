@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
 #include "libs/status/status_macros.h"
+#include "libs/torch_engine/cpu/weight_quantization.h"
 
 namespace tokenrouter {
 namespace {
@@ -18,7 +19,23 @@ static_assert(sizeof(xnn_quantization_params) == sizeof(RowQuantization) &&
               offsetof(xnn_quantization_params, scale) == offsetof(RowQuantization, scale));
 static_assert(XnnLinear::kInputSlack * sizeof(float) >= XNN_EXTRA_BYTES);
 
+// XNNPACK keeps int4 weights unsigned, 8 above their value.
+constexpr uint8_t kInt4Zero = 8;
 constexpr float kNoLimit = std::numeric_limits<float>::infinity();
+
+// Of one row of weights, about.
+int64_t RowBytes(int64_t inputs, WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kInt8:
+      return inputs;
+    case WeightFormat::kInt4:
+      return inputs / 2 + inputs / kInt4Block * static_cast<int64_t>(sizeof(uint16_t));
+    case WeightFormat::kFp32:
+      return inputs * static_cast<int64_t>(sizeof(float));
+  }
+  return inputs;
+}
+
 absl::Status ToStatus(xnn_status status, const char* what) {
   if (status == xnn_status_success) return absl::OkStatus();
   const std::string message =
@@ -41,19 +58,28 @@ absl::StatusOr<std::unique_ptr<XnnLinear>> XnnLinear::Pack(const WeightRows& wei
   TR_RETURN_IF_ERROR(ToStatus(initialized, "initialize"));
   const int64_t outputs = weights.outputs;
   std::unique_ptr<XnnLinear> linear(new XnnLinear(weights.inputs, outputs, format));
-  const bool int8 = format == WeightFormat::kInt8;
-  const int64_t step = SliceRows(outputs, weights.inputs * (int8 ? 1 : sizeof(float)));
+  const int64_t step = SliceRows(outputs, RowBytes(weights.inputs, format));
   for (int64_t first = 0; first < outputs; first += step) {
     linear->slices_.push_back(
         {.first = first, .count = std::min(step, outputs - first), .op = nullptr});
   }
   std::vector<absl::Status> statuses(linear->slices_.size());
-  pool->For(static_cast<int64_t>(statuses.size()), outputs * weights.inputs, [&](int64_t i, int) {
-    Slice* const slice = &linear->slices_[i];
-    statuses[i] = int8 ? linear->PackInt8(weights, slice) : linear->PackFp32(weights, slice);
-  });
+  pool->For(static_cast<int64_t>(statuses.size()), outputs * weights.inputs,
+            [&](int64_t i, int) { statuses[i] = linear->PackSlice(weights, &linear->slices_[i]); });
   for (const absl::Status& status : statuses) TR_RETURN_IF_ERROR(status);
   return linear;
+}
+
+absl::Status XnnLinear::PackSlice(const WeightRows& weights, Slice* slice) const {
+  switch (format_) {
+    case WeightFormat::kInt8:
+      return PackInt8(weights, slice);
+    case WeightFormat::kInt4:
+      return PackInt4(weights, slice);
+    case WeightFormat::kFp32:
+      return PackFp32(weights, slice);
+  }
+  return absl::InternalError("unknown weight format");
 }
 
 absl::Status XnnLinear::PackInt8(const WeightRows& weights, Slice* slice) const {
@@ -61,7 +87,7 @@ absl::Status XnnLinear::PackInt8(const WeightRows& weights, Slice* slice) const 
   std::vector<float> scales(slice->count), row(inputs_);
   for (int64_t i = 0; i < slice->count; ++i) {
     weights.read(slice->first + i, 1, row);
-    scales[i] = QuantizeWeights(row, rows.data() + i * inputs_);
+    scales[i] = QuantizeInt8Row(row, rows.data() + i * inputs_);
   }
   const float* const bias = weights.bias.empty() ? nullptr : weights.bias.data() + slice->first;
   xnn_operator_t op = nullptr;
@@ -70,6 +96,34 @@ absl::Status XnnLinear::PackInt8(const WeightRows& weights, Slice* slice) const 
       kNoLimit, 0, nullptr, nullptr, &op);
   slice->op.reset(op);
   return ToStatus(status, "pack int8 weights");
+}
+
+absl::Status XnnLinear::PackInt4(const WeightRows& weights, Slice* slice) const {
+  const int64_t blocks = inputs_ / kInt4Block;
+  std::vector<uint8_t> rows(slice->count * inputs_ / 2);
+  std::vector<uint16_t> scales(slice->count * blocks);
+  std::vector<float> row(inputs_);
+  int8_t quantized[kInt4Block];
+  for (int64_t i = 0; i < slice->count; ++i) {
+    weights.read(slice->first + i, 1, row);
+    for (int64_t b = 0; b < blocks; ++b) {
+      const std::span<const float, kInt4Block> block(row.data() + b * kInt4Block, kInt4Block);
+      // XNNPACK allows only scales above 0.
+      scales[i * blocks + b] = QuantizeInt4Block(block, ScaleSign::kPositive, quantized);
+      uint8_t* const packed = rows.data() + (i * inputs_ + b * kInt4Block) / 2;
+      for (int64_t k = 0; k < kInt4Block; k += 2) {
+        packed[k / 2] =
+            static_cast<uint8_t>((quantized[k] + kInt4Zero) | (quantized[k + 1] + kInt4Zero) << 4);
+      }
+    }
+  }
+  const float* const bias = weights.bias.empty() ? nullptr : weights.bias.data() + slice->first;
+  xnn_operator_t op = nullptr;
+  const xnn_status status = xnn_create_fully_connected_nc_qd8_f32_qb4w(
+      inputs_, slice->count, inputs_, outputs_, kInt4Block, kInt4Zero, scales.data(), rows.data(),
+      bias, -kNoLimit, kNoLimit, 0, nullptr, nullptr, &op);
+  slice->op.reset(op);
+  return ToStatus(status, "pack int4 weights");
 }
 
 absl::Status XnnLinear::PackFp32(const WeightRows& weights, Slice* slice) const {
@@ -96,20 +150,24 @@ void XnnLinear::Run(const float* input, int64_t rows, float* output,
   QuantizedRows& quantized = *context.quantized;
   quantized.Quantize(input, rows, inputs_, 0, *context.kernels, context.pool);
   context.pool->For(slices, operations, [&](int64_t i, int) {
-    RunInt8(&slices_[i], quantized.values(), quantized.rows(), rows, output);
+    RunQuantized(&slices_[i], quantized.values(), quantized.rows(), rows, output);
   });
 }
 
-void XnnLinear::RunInt8(Slice* slice, const int8_t* input, const RowQuantization* quantization,
-                        int64_t rows, float* output) const {
+void XnnLinear::RunQuantized(Slice* slice, const int8_t* input, const RowQuantization* quantization,
+                             int64_t rows, float* output) const {
   xnn_operator_t op = slice->op.get();
+  const bool int8 = format_ == WeightFormat::kInt8;
   if (slice->shaped_rows != rows) {
-    Must(xnn_reshape_fully_connected_nc_qd8_f32_qc8w(op, rows, nullptr), "shape linear");
+    Must(int8 ? xnn_reshape_fully_connected_nc_qd8_f32_qc8w(op, rows, nullptr)
+              : xnn_reshape_fully_connected_nc_qd8_f32_qb4w(op, rows, nullptr),
+         "shape linear");
     slice->shaped_rows = rows;
   }
-  Must(xnn_setup_fully_connected_nc_qd8_f32_qc8w(
-           op, input, output + slice->first,
-           reinterpret_cast<const xnn_quantization_params*>(quantization)),
+  const auto* const quantized = reinterpret_cast<const xnn_quantization_params*>(quantization);
+  float* const out = output + slice->first;
+  Must(int8 ? xnn_setup_fully_connected_nc_qd8_f32_qc8w(op, input, out, quantized)
+            : xnn_setup_fully_connected_nc_qd8_f32_qb4w(op, input, out, quantized),
        "set up linear");
   Must(xnn_run_operator(op, nullptr), "linear");
 }

@@ -1,4 +1,4 @@
-// Linear layers on XNNPACK, both formats. This is the only file pair that sees XNNPACK, whose
+// Linear layers on XNNPACK, all formats. This is the only file pair that sees XNNPACK, whose
 // symbols come from inside libtorch.
 // A matrix is cut by output rows into slices that fit a core's cache. Each slice is an operator
 // without threads of its own; the pool hands slices out.
@@ -40,10 +40,13 @@ class XnnLinear : public CpuLinear {
     XnnOperator op;
     int64_t shaped_rows = -1;  // Batch size the operator was last shaped for.
   };
+  absl::Status PackSlice(const WeightRows& weights, Slice* slice) const;
   absl::Status PackInt8(const WeightRows& weights, Slice* slice) const;
+  absl::Status PackInt4(const WeightRows& weights, Slice* slice) const;
   absl::Status PackFp32(const WeightRows& weights, Slice* slice) const;
-  void RunInt8(Slice* slice, const int8_t* input, const RowQuantization* quantization, int64_t rows,
-               float* output) const;
+  // Int8 or int4 weights.
+  void RunQuantized(Slice* slice, const int8_t* input, const RowQuantization* quantization,
+                    int64_t rows, float* output) const;
   void RunFp32(Slice* slice, const float* input, int64_t rows, float* output) const;
 
   const int64_t inputs_;

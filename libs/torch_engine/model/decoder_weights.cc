@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "libs/status/status_macros.h"
@@ -39,7 +40,8 @@ class Loader {
     const ModelDescription& model = source_.description();
     DecoderWeights weights;
     TR_ASSIGN_OR_RETURN(const ModelTensor embedding, source_.Tensor(TensorRole::kTokenEmbedding));
-    weights.embedding = {.inputs = model.hidden,
+    weights.embedding = {.name = embedding.name,
+                         .inputs = model.hidden,
                          .outputs = embedding.rows(),
                          .read = ReadStacked({embedding}),
                          .bias = {}};
@@ -49,7 +51,7 @@ class Loader {
     }
     TR_ASSIGN_OR_RETURN(weights.output_norm, LoadVector(TensorRole::kOutputNorm, 0));
     TR_ASSIGN_OR_RETURN(const ModelTensor output, source_.Tensor(TensorRole::kOutput));
-    TR_ASSIGN_OR_RETURN(weights.output, Pack({output}, output_rows_, {}));
+    TR_ASSIGN_OR_RETURN(weights.output, Pack({output}, output_rows_, {}, MatrixUse::kOutput));
     return weights;
   }
 
@@ -103,16 +105,19 @@ class Loader {
       rows += part.rows();
       parts.push_back(std::move(part));
     }
-    return Pack(std::move(parts), rows, bias);
+    return Pack(std::move(parts), rows, bias, MatrixUse::kLayer);
   }
 
   absl::StatusOr<std::unique_ptr<Matrix>> Pack(std::vector<ModelTensor> parts, int64_t rows,
-                                               std::span<const float> bias) {
+                                               std::span<const float> bias, MatrixUse use) {
     const int64_t inputs = parts.front().columns();
-    TR_ASSIGN_OR_RETURN(auto matrix, ops_->Pack({.inputs = inputs,
+    const std::string name = parts.front().name;
+    TR_ASSIGN_OR_RETURN(auto matrix, ops_->Pack({.name = name,
+                                                 .inputs = inputs,
                                                  .outputs = rows,
                                                  .read = ReadStacked(std::move(parts)),
-                                                 .bias = bias}));
+                                                 .bias = bias},
+                                                use));
     done_ += inputs * rows;
     if (progress_) progress_(done_, total_);
     return matrix;

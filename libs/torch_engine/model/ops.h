@@ -5,8 +5,8 @@
 // Units: activations are floats, row-major, one row per token; `rows` counts tokens. Buffers of
 // activations come from AllocateFloats.
 // Identity: a row's result never depends on the other rows of a call, nor on their number.
-// Errors: Pack and AllocateFloats may fail (RESOURCE_EXHAUSTED); everything else was validated
-// before the step and cannot.
+// Errors: Pack and AllocateFloats may fail (RESOURCE_EXHAUSTED; INVALID_ARGUMENT for a matrix that
+// the weight format cannot hold); everything else was validated before the step and cannot.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +55,9 @@ struct HeadNorms {
   float epsilon = 0;
 };
 
+// What a matrix is for: formats keep the output matrix, which chooses among all ids, finer.
+enum class MatrixUse { kLayer, kOutput };
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -62,7 +65,8 @@ class Ops {
   // Names everything of the device that the bits of a result may depend on.
   virtual std::string NumericsName() const = 0;
 
-  virtual absl::StatusOr<std::unique_ptr<Matrix>> Pack(const WeightRows& weights) = 0;
+  virtual absl::StatusOr<std::unique_ptr<Matrix>> Pack(const WeightRows& weights,
+                                                       MatrixUse use) = 0;
   virtual absl::StatusOr<std::unique_ptr<FloatBuffer>> AllocateFloats(int64_t count) = 0;
   // A buffer that holds `values`.
   virtual absl::StatusOr<std::unique_ptr<FloatBuffer>> Upload(std::span<const float> values) = 0;

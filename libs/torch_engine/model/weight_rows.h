@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 
 namespace tokenrouter {
 
@@ -15,6 +16,7 @@ namespace tokenrouter {
 using WeightRowReader = std::function<void(int64_t first, int64_t count, std::span<float> out)>;
 
 struct WeightRows {
+  std::string name;  // For messages: the tensor, or the first of several.
   int64_t inputs = 0;
   int64_t outputs = 0;
   WeightRowReader read;

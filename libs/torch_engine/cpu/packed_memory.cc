@@ -1,0 +1,44 @@
+#include "libs/torch_engine/cpu/packed_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "libs/status/check.h"
+
+namespace tokenrouter {
+namespace {
+
+int64_t RoundUp(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+}  // namespace
+
+PackedMemory::~PackedMemory() {
+  for (const std::span<std::byte> mapping : mappings_) munmap(mapping.data(), mapping.size());
+}
+
+absl::StatusOr<std::byte*> PackedMemory::Allocate(int64_t bytes) {
+  TR_CHECK(bytes > 0);
+  const int64_t padded = RoundUp(bytes, kPackedAlignment);
+  if (padded > static_cast<int64_t>(free_.size())) {
+    // One large page more than needed, to start on a boundary of large pages.
+    const int64_t size = RoundUp(std::max(padded, kChunkBytes), kLargePage) + kLargePage;
+    void* const memory =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no memory for ", bytes, " bytes of weights"));
+    }
+    mappings_.emplace_back(static_cast<std::byte*>(memory), size);
+    const auto address = reinterpret_cast<uintptr_t>(memory);
+    free_ = mappings_.back().subspan(RoundUp(address, kLargePage) - address);
+    // A refusal costs speed only.
+    madvise(free_.data(), free_.size(), MADV_HUGEPAGE);
+  }
+  std::byte* const part = free_.data();
+  free_ = free_.subspan(padded);
+  return part;
+}
+
+}  // namespace tokenrouter
