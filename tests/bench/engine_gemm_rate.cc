@@ -63,8 +63,9 @@ class Bench {
   }
 
   absl::Status AddAll() {
-    if (UsableInt8Gemm() != nullptr) {
-      TR_RETURN_IF_ERROR(AddOurs("ours_" + std::string(UsableInt8Gemm()->name), UsableInt8Gemm()));
+    if (UsablePanelGemm() != nullptr) {
+      TR_RETURN_IF_ERROR(
+          AddOurs("ours_" + std::string(UsablePanelGemm()->name), UsablePanelGemm()));
     }
     TR_RETURN_IF_ERROR(AddOurs("xnnpack", nullptr));
     for (const auto& [name, quantizer] : {std::pair{"fbgemm", TorchQuantizer::kFbgemm},
@@ -100,10 +101,11 @@ class Bench {
  private:
   static float Value(size_t i) { return static_cast<float>(i * 7919 % 255) / 127.0f - 1.0f; }
 
-  absl::Status AddOurs(const std::string& name, const Int8Gemm* gemm) {
+  absl::Status AddOurs(const std::string& name, const PanelGemm* gemm) {
     const CpuLinearContext context{.kernels = UsableKernels().front(),
-                                   .int8_gemm = gemm,
+                                   .panel_gemm = gemm,
                                    .pool = &pool_,
+                                   .memory = &memory_,
                                    .quantized = &quantized_};
     auto linears = std::make_shared<std::vector<std::unique_ptr<CpuLinear>>>();
     for (const Shape& shape : shapes_) {
@@ -148,6 +150,7 @@ class Bench {
   const int64_t widest_, tallest_;
   std::vector<float> input_, output_;
   ThreadPool pool_;
+  PackedMemory memory_;
   QuantizedRows quantized_;
   std::vector<Library> libraries_;
 };
