@@ -1,14 +1,33 @@
-// The rate at which `threads` threads together read a buffer far larger than any cache. Threads:
-// starts its own. Units: bytes per second, best of a few passes.
+// The rate at which several threads together read a buffer far larger than any cache: what a step
+// that reads all weights is limited by. Ownership: owns the buffer. Threads: Pass starts its own
+// and joins them. Units: bytes per second.
 #pragma once
+
+#include <cstddef>
+#include <memory>
 
 #include "absl/status/statusor.h"
 #include "tests/bench/engine_options.h"
 
 namespace tokenrouter {
 
-// RESOURCE_EXHAUSTED when the buffer does not fit.
-absl::StatusOr<double> ReadBandwidth(int threads);
+class BandwidthMeter {
+ public:
+  // RESOURCE_EXHAUSTED when the buffer does not fit.
+  static absl::StatusOr<std::unique_ptr<BandwidthMeter>> Create(int threads);
+  ~BandwidthMeter();
+  // Reads the buffer a few times.
+  void Pass();
+  // Of all passes: others on the machine only lower it. REQUIRES: Pass.
+  double best() const { return best_; }
+
+ private:
+  BandwidthMeter(void* memory, int threads) : memory_(memory), threads_(threads) {}
+
+  void* const memory_;
+  const int threads_;
+  double best_ = 0;
+};
 
 absl::Status RunBandwidthPart(const EngineBenchOptions& options);
 

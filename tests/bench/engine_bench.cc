@@ -2,6 +2,7 @@
 //   decode     decode and prefill, same bits against same bits, engines taking turns in each cell
 //   extend     passes of 8..64 new ids per row, and the best GEMM rate found on this machine
 //   bandwidth  read bandwidth of the machine
+//   prefix     what the prefix cache saves on real processes (no peer)
 //   engine_bench --small=A.gguf --large=B.gguf --peer=none|PROGRAM [--part=decode,extend]
 //       [--models=small,large] [--formats=int8] [--rows=1,8] [--contexts=64] [--rounds=3]
 // PROGRAM is llama_cpp_peer, which `./tokenrouter bench engine` builds. Wants a quiet machine:
@@ -27,6 +28,7 @@
 #include "tests/bench/engine_extend_part.h"
 #include "tests/bench/engine_llama.h"
 #include "tests/bench/engine_options.h"
+#include "tests/bench/prefix_part.h"
 
 namespace tokenrouter {
 namespace {
@@ -37,8 +39,10 @@ constexpr int kMostRows = 64;
 constexpr int kMostContext = 32768;
 
 const std::vector<Part>& Parts() {
-  static const auto* const parts = new std::vector<Part>{
-      {"decode", RunDecodePart}, {"extend", RunExtendPart}, {"bandwidth", RunBandwidthPart}};
+  static const auto* const parts = new std::vector<Part>{{"decode", RunDecodePart},
+                                                         {"extend", RunExtendPart},
+                                                         {"bandwidth", RunBandwidthPart},
+                                                         {"prefix", RunPrefixPart}};
   return *parts;
 }
 
@@ -107,11 +111,12 @@ absl::Status Run(int argc, char** argv) {
   Typed typed;
   EngineBenchOptions options;
   Settings settings("engine_bench", "Our CPU engine beside llama.cpp");
-  settings.Add("part", &typed.part, "list of decode, extend, bandwidth");
+  settings.Add("part", &typed.part, "list of decode, extend, bandwidth, prefix");
   settings.Add("small", &typed.small, "GGUF file of the small model");
   settings.Add("large", &typed.large, "GGUF file of the large model");
   settings.Add("models", &typed.models, "list of small, large");
-  settings.Add("formats", &typed.formats, "list of our weight formats, each beside its peer's");
+  settings.Add("formats", &typed.formats,
+               "list of our weight formats, each beside its peer's; prefix takes the first");
   settings.Add("rows", &typed.rows, "list of numbers of sequences; extend takes those up to 16");
   settings.Add("contexts", &typed.contexts, "list of tokens of each sequence before the step");
   settings.Add("peer", &typed.peer, "the program llama_cpp_peer, or none");

@@ -25,7 +25,7 @@ double NowUs() {
 
 }  // namespace
 
-double Rates::Median() const { return per_s.empty() ? 0 : Percentile(per_s, 0.5); }
+double Rates::Middle() const { return per_s.empty() ? 0 : Median(per_s); }
 
 double Rates::Low() const {
   return per_s.empty() ? 0 : *std::min_element(per_s.begin(), per_s.end());

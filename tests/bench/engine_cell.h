@@ -15,7 +15,7 @@ namespace tokenrouter {
 // Rates of the rounds of one cell.
 struct Rates {
   std::vector<double> per_s;
-  double Median() const;  // 0 without a round.
+  double Middle() const;  // The median; 0 without a round.
   double Low() const;
   double High() const;
 };

@@ -18,13 +18,14 @@ namespace {
 namespace json = boost::json;
 
 constexpr double kMillisecondsPerSecond = 1e3;
+constexpr double kGiga = 1e9;
 
 // One model in one format: what all its cells share.
 struct Comparison {
   const EngineBenchOptions& options;
   const std::string& model;
   const EnginePair& pair;
-  double bandwidth = 0;        // Bytes per second.
+  BandwidthMeter* bandwidth = nullptr;
   std::vector<Rates> prefill;  // By engine, of pair.all().
 };
 
@@ -63,14 +64,15 @@ json::object RowOf(const Comparison& comparison, size_t engine_index, int rows, 
   json::object row = RowStart("decode", engine, comparison.model);
   row["rows"] = rows;
   row["context"] = context;
-  row["decode_tokens_per_s"] = Rounded(decode.Median());
+  row["decode_tokens_per_s"] = Rounded(decode.Middle());
   row["decode_low"] = Rounded(decode.Low());
   row["decode_high"] = Rounded(decode.High());
-  row["prefill_tokens_per_s"] = Rounded(prefill.Median());
+  row["prefill_tokens_per_s"] = Rounded(prefill.Middle());
   row["prefill_low"] = Rounded(prefill.Low());
   row["prefill_high"] = Rounded(prefill.High());
-  row["share_of_bandwidth"] = Rounded(decode.Median() / rows * step_bytes / comparison.bandwidth);
-  row["read_gb_per_s"] = Rounded(comparison.bandwidth / 1e9);
+  row["share_of_bandwidth"] =
+      Rounded(decode.Middle() / rows * step_bytes / comparison.bandwidth->best());
+  row["read_gb_per_s"] = Rounded(comparison.bandwidth->best() / kGiga);
   row["rounds"] = options.rounds;
   row["steps"] = options.steps;
   row["prompt"] = options.prompt;
@@ -83,6 +85,7 @@ absl::Status MeasureCell(const Comparison& comparison, int rows, int context) {
   const auto engines = comparison.pair.all();
   std::vector<Rates> decode(engines.size());
   OthersMeter others(comparison.pair.processes());
+  comparison.bandwidth->Pass();
   TR_RETURN_IF_ERROR(others.Start());
   TR_RETURN_IF_ERROR(TakeTurns(options.rounds, comparison.pair, [&](size_t i) -> absl::Status {
     TR_ASSIGN_OR_RETURN(const double ms, engines[i]->Decode(rows, context, options.steps));
@@ -109,7 +112,7 @@ absl::Status MeasureCell(const Comparison& comparison, int rows, int context) {
 }
 
 absl::Status Compare(const EngineBenchOptions& options, const std::string& model,
-                     const std::string& format, double bandwidth) {
+                     const std::string& format, BandwidthMeter* bandwidth) {
   const int most_rows = *std::max_element(options.rows.begin(), options.rows.end());
   std::vector<int> contexts = options.contexts;
   std::sort(contexts.begin(), contexts.end());  // Longer contexts are filled on top of shorter.
@@ -166,10 +169,10 @@ absl::Status TakeTurns(int rounds, const EnginePair& pair,
 }
 
 absl::Status RunDecodePart(const EngineBenchOptions& options) {
+  TR_ASSIGN_OR_RETURN(const auto bandwidth, BandwidthMeter::Create(options.threads));
   for (const std::string& model : options.models) {
     for (const std::string& format : options.formats) {
-      TR_ASSIGN_OR_RETURN(const double bandwidth, ReadBandwidth(options.threads));
-      TR_RETURN_IF_ERROR(Compare(options, model, format, bandwidth));
+      TR_RETURN_IF_ERROR(Compare(options, model, format, bandwidth.get()));
     }
   }
   return absl::OkStatus();

@@ -62,12 +62,12 @@ absl::Status MeasureCell(const Passes& passes, int rows, int context, int ids) {
   const LinearWork work(passes.pair.ours->model());
   const double flops_per_id = 2 * (work.per_token + work.per_choice / ids);
   for (size_t i = 0; i < engines.size(); ++i) {
-    const double flops_per_s = found[i].Median() * flops_per_id;
+    const double flops_per_s = found[i].Middle() * flops_per_id;
     json::object row = RowStart("extend", *engines[i], passes.model);
     row["rows"] = rows;
     row["context"] = context;
     row["new_ids_per_row"] = ids;
-    row["ids_per_s"] = Rounded(found[i].Median());
+    row["ids_per_s"] = Rounded(found[i].Middle());
     row["ids_low"] = Rounded(found[i].Low());
     row["ids_high"] = Rounded(found[i].High());
     row["linear_gflops_per_s"] = Rounded(flops_per_s / kGiga);

@@ -92,7 +92,7 @@ class Bench {
         }
       }
       for (size_t i = 0; i < libraries_.size(); ++i) {
-        rates.push_back({libraries_[i].name, tokens, Percentile(found[i], 0.5)});
+        rates.push_back({libraries_[i].name, tokens, Median(found[i])});
       }
     }
     return rates;

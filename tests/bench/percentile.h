@@ -15,4 +15,11 @@ inline double Percentile(std::vector<double> values, double share) {
   return *nth;
 }
 
+// Of an even number of values the mean of the two in the middle. REQUIRES: values not empty.
+inline double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
 }  // namespace tokenrouter
