@@ -4,7 +4,7 @@
 //   bandwidth  read bandwidth of the machine
 //   prefix     what the prefix cache saves on real processes (no peer)
 //   engine_bench --small=A.gguf --large=B.gguf --peer=none|PROGRAM [--part=decode,extend]
-//       [--models=small,large] [--formats=int8] [--rows=1,8] [--contexts=64] [--rounds=3]
+//       [--models=small,large] [--formats=int8,int4] [--rows=1,8] [--contexts=64] [--rounds=3]
 // PROGRAM is llama_cpp_peer, which `./tokenrouter bench engine` builds. Wants a quiet machine:
 // others_cpu_share of each row says what others took.
 #include <algorithm>
@@ -48,7 +48,7 @@ const std::vector<Part>& Parts() {
 
 // As flags have them.
 struct Typed {
-  std::string part = "decode", small, large, models = "small,large", formats = "int8";
+  std::string part = "decode", small, large, models = "small,large", formats = "int8,int4";
   std::string rows = "1,2,4,8,16,32", contexts = "64,2048", peer = "none";
 };
 

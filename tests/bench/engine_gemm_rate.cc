@@ -63,11 +63,11 @@ class Bench {
   }
 
   absl::Status AddAll() {
-    if (UsablePanelGemm() != nullptr) {
-      TR_RETURN_IF_ERROR(
-          AddOurs("ours_" + std::string(UsablePanelGemm()->name), UsablePanelGemm()));
+    if (const PanelGemm* const own = UsablePanelGemm(); own != nullptr) {
+      TR_RETURN_IF_ERROR(AddOurs("ours_int8", WeightFormat::kInt8, own));
+      TR_RETURN_IF_ERROR(AddOurs("ours_int4", WeightFormat::kInt4, own));
     }
-    TR_RETURN_IF_ERROR(AddOurs("xnnpack", nullptr));
+    TR_RETURN_IF_ERROR(AddOurs("xnnpack", WeightFormat::kInt8, nullptr));
     for (const auto& [name, quantizer] : {std::pair{"fbgemm", TorchQuantizer::kFbgemm},
                                           std::pair{"onednn", TorchQuantizer::kOneDnn}}) {
       const absl::Status status = AddTorch(name, quantizer);
@@ -101,7 +101,8 @@ class Bench {
  private:
   static float Value(size_t i) { return static_cast<float>(i * 7919 % 255) / 127.0f - 1.0f; }
 
-  absl::Status AddOurs(const std::string& name, const PanelGemm* gemm) {
+  // Null: XNNPACK.
+  absl::Status AddOurs(const std::string& name, WeightFormat format, const PanelGemm* gemm) {
     const CpuLinearContext context{.kernels = UsableKernels().front(),
                                    .panel_gemm = gemm,
                                    .pool = &pool_,
@@ -115,7 +116,7 @@ class Bench {
       TR_ASSIGN_OR_RETURN(
           auto linear,
           PackLinear({.inputs = shape.inputs, .outputs = shape.outputs, .read = read, .bias = {}},
-                     WeightFormat::kInt8, context));
+                     format, context));
       linears->push_back(std::move(linear));
     }
     libraries_.push_back({name, [this, linears, context](int tokens) {
@@ -150,8 +151,8 @@ class Bench {
   const int64_t widest_, tallest_;
   std::vector<float> input_, output_;
   ThreadPool pool_;
-  PackedMemory memory_;
   QuantizedRows quantized_;
+  PackedMemory memory_;
   std::vector<Library> libraries_;
 };
 
