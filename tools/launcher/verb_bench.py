@@ -23,7 +23,7 @@ INPUTS = {
     "perplexity": ("small", "large", "humaneval"),
     "engine": ("small", "large"),
 }
-WITHOUT_PEER = "--peer=none"  # the benchmark's own flag
+PEER_FLAG = "--peer="  # of engine_bench: a program, or none
 
 
 def run(arguments: Arguments) -> int:
@@ -36,7 +36,7 @@ def run(arguments: Arguments) -> int:
     if name not in known:
         raise UsageError(f"unknown benchmark {name}; {nearest(name, known)}")
     versions = read_versions(places.lock)
-    peer = name == "engine" and WITHOUT_PEER not in arguments.words
+    peer = wants_peer(name, arguments.words[1:])
     needs = Needs(models=INPUTS.get(name, ()), llama_cpp=peer)
     bring(places, versions, console, needs, arguments.has("--yes"))
     build(places, "release", [f"{name}_bench", *PROCESSES], console)
@@ -50,6 +50,11 @@ def run(arguments: Arguments) -> int:
         if code != 0:
             return code
     return 0
+
+
+def wants_peer(name: str, flags: list[str]) -> bool:
+    """Whether llama.cpp is to be fetched and built: not when the person chose a peer."""
+    return name == "engine" and not any(flag.startswith(PEER_FLAG) for flag in flags)
 
 
 def inputs_of(name: str, places: Places, versions: Versions) -> list[list[str]]:

@@ -156,6 +156,11 @@ class TargetsTest(unittest.TestCase):
             places = Places(checkout=Path(scratch), home=Path(scratch))
             self.assertEqual(verb_bench.known_benches(places), ["serve", "text"])
 
+    def test_only_the_engine_without_a_chosen_peer_wants_llama_cpp(self):
+        self.assertTrue(verb_bench.wants_peer("engine", ["--part=decode"]))
+        self.assertFalse(verb_bench.wants_peer("engine", ["--peer=none"]))
+        self.assertFalse(verb_bench.wants_peer("serve", []))
+
     def test_fuzzers_are_the_declared_ones(self):
         self.assertEqual(
             full_test.fuzz_targets("function(tr_fuzz name)\ntr_fuzz(gguf_fuzz SRCS a)\n"),
