@@ -13,9 +13,11 @@
 #include <ggml.h>
 #include <gguf.h>
 #include <llama.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -197,6 +199,7 @@ void LogErrors(ggml_log_level level, const char* text, void*) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // A long command must not outlive the benchmark.
   llama_log_set(LogErrors, nullptr);
   llama_backend_init();
   const std::string verb = argc > 1 ? argv[1] : "";
