@@ -86,10 +86,14 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
       [](const Reading& r) {
         return r.model.plan() ? r.model.plan()->prediction.large_alone_per_s : 0;
       });
-  add("model_yield_ratio", "Committed tokens/s over predicted ones", {{"mode", "routed"}},
-      [](const Reading& r) { return r.model.yield().Of(ServiceMode::kRouted); });
-  add("model_yield_ratio", "Committed tokens/s over predicted ones", {{"mode", "large_alone"}},
-      [](const Reading& r) { return r.model.yield().Of(ServiceMode::kLargeAlone); });
+  add("model_measured_tokens_per_second", "At such a load; 0: not yet", {{"mode", "routed"}},
+      [](const Reading& r) {
+        return r.model.rates().Measured(ServiceMode::kRouted, r.live).value_or(0);
+      });
+  add("model_measured_tokens_per_second", "At such a load; 0: not yet", {{"mode", "large_alone"}},
+      [](const Reading& r) {
+        return r.model.rates().Measured(ServiceMode::kLargeAlone, r.live).value_or(0);
+      });
   const auto count = [&](const char* name, const char* help, auto read) {
     metrics->totals.push_back(
         {&AddCounter(registry_, std::string(kPrefix) + name, help, {{"pair", pair}}), read});

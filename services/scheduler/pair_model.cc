@@ -79,7 +79,7 @@ bool PairModel::PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) cons
   const double tokens = mean_generated_ > 0 ? std::min<double>(mean_generated_, most_tokens)
                                             : static_cast<double>(most_tokens);
   return tokenrouter::PromptWorthRouting(
-      yield_.Correct(plan_->prediction),
+      rates().Correct(plan_->prediction, plan_->inputs.requests),
       {.small_prefill_ms = PredictMs(Role::kSmall, 1, prompt_ids),
        .large_prefill_ms = PredictMs(Role::kLarge, 1, prompt_ids),
        .expected_tokens = tokens,
@@ -97,12 +97,6 @@ bool PairModel::CurveMoved(Role role) const {
   const int rows = std::max(1, plan_->inputs.requests);
   return Differs(PredictMs(role, rows, rows), planned(rows, rows), options_.curve_step) ||
          Differs(PredictMs(role, 1, 1), planned(1, 1), options_.curve_step);
-}
-
-bool PairModel::TakeProbe(absl::Time now) {
-  if (now - probed_at_ < options_.probe_interval) return false;
-  probed_at_ = now;
-  return true;
 }
 
 bool PairModel::Certain(int32_t live) const {
@@ -132,10 +126,10 @@ void PairModel::Recall(int32_t live) {
 }
 
 std::optional<PlanInputs> PairModel::Wanted(int32_t live, absl::Time now) {
-  FollowYield(live, now);
+  live_ = live;
+  if (plan_ && live > 0 && LoadMoved(live)) Recall(live);
+  FollowMode(now);
   if (live <= 0 || !Known()) return std::nullopt;
-  if (plan_ && LoadMoved(live)) Recall(live);
-  FollowMode(live, now);
   if (planning_) return std::nullopt;
   const absl::Duration pause =
       std::max(options_.least_plan_interval, plan_cost_ / options_.most_plan_share);
@@ -168,32 +162,13 @@ void PairModel::Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, 
   if (made_.size() >= kMostPlansKept) made_.clear();
   plan_ = plan;
   made_[plan->inputs.requests] = *plan;
-  FollowMode(plan->inputs.requests, now);
+  FollowMode(now);
 }
 
-void PairModel::FollowYield(int32_t live, absl::Time now) {
-  double per_request = 0;
-  // A moment without a request says nothing against the load of the others.
-  if (plan_ && (live == 0 || !LoadMoved(live))) {
-    const ModePrediction& prediction = plan_->prediction;
-    const bool routed = mode() == ServiceMode::kRouted;
-    per_request =
-        (routed ? prediction.routed_per_s : prediction.large_alone_per_s) / plan_->inputs.requests;
-  }
-  yield_.Follow(mode(), live, per_request, now);
-}
-
-void PairModel::FollowMode(int32_t live, absl::Time now) {
+void PairModel::FollowMode(absl::Time now) {
   // A prediction for another load says nothing about this one; a new plan is under way.
-  if (!plan_ || LoadMoved(live) || !Certain(live)) return;
-  const ServiceMode before = mode_.mode;
-  // Patience is for estimates that waver, not for a load that has changed.
-  if (Differs(live, mode_requests_, options_.load_step)) mode_.decided = false;
-  if (!mode_.decided) mode_requests_ = live;
-  mode_ = NextMode(mode_, yield_.Correct(plan_->prediction), now, options_.mode);
-  if (mode_.mode == before) return;
-  ++mode_switches_;
-  probed_at_ = now;  // What led here was seen just now.
+  const bool fits = plan_ && !LoadMoved(live_);
+  mode_.Follow(live_, fits ? &*plan_ : nullptr, Certain(live_), now);
 }
 
 void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {
@@ -204,8 +179,8 @@ void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {
   FillProbability(agreement_, out->mutable_agreement());
   out->set_hop_ms(hop_ms_);
   out->set_live(live);
-  out->set_routed_yield(yield_.Of(ServiceMode::kRouted));
-  out->set_large_alone_yield(yield_.Of(ServiceMode::kLargeAlone));
+  out->set_routed_measured_per_s(rates().Measured(ServiceMode::kRouted, live).value_or(0));
+  out->set_large_alone_measured_per_s(rates().Measured(ServiceMode::kLargeAlone, live).value_or(0));
   out->set_policy(DescribePolicy(Policy(live), shared_device_));
   out->set_service_mode(mode() == ServiceMode::kRouted ? "routed" : "large_alone");
   if (!plan_) return;

@@ -17,8 +17,8 @@
 #include "libs/batching_model/step_time_estimator.h"
 #include "libs/tokens/token_types.h"
 #include "proto/scheduler.pb.h"
+#include "services/scheduler/mode_choice.h"
 #include "services/scheduler/pair_plan.h"
-#include "services/scheduler/service_yield.h"
 
 namespace tokenrouter {
 
@@ -37,15 +37,12 @@ struct PairModelOptions {
   double most_uncertainty = 0.15;
   // Or while r was seen in fewer steps: the first tokens of an answer are not like the rest.
   double least_routed_trials = 200;
-  // While the large model writes everything nobody sees how often the algorithm would route, so a
-  // request follows its algorithm until it first routes, this often at most.
-  absl::Duration probe_interval = absl::Seconds(10);
-  ModeOptions mode;
+  ModeChoiceOptions mode;
 };
 
 class PairModel {
  public:
-  explicit PairModel(const PairModelOptions& options) : options_(options) {}
+  explicit PairModel(const PairModelOptions& options) : options_(options), mode_(options.mode) {}
 
   // ---- learning ----
   void ObserveStep(Role role, int32_t rows, int64_t new_ids, absl::Duration elapsed);
@@ -55,15 +52,14 @@ class PairModel {
   void ObserveHop(absl::Duration hop);
   void ObserveFinished(int32_t generated);
   // Whoever wrote them.
-  void ObserveCommitted(int64_t tokens) { yield_.Commit(tokens); }
+  void ObserveCommitted(int64_t tokens) { mode_.Commit(tokens); }
 
   // ---- deciding ----
   // In force for so many requests of a pair that runs under its plan.
   BatchingPolicy Policy(int32_t live) const;
-  ServiceMode mode() const { return mode_.mode; }
-  // Whether the caller's request, of all that large-alone service would keep or take, should follow
-  // its algorithm after all to see what it does. True once per interval.
-  bool TakeProbe(absl::Time now);
+  ServiceMode mode() const { return mode_.mode(); }
+  // See ModeChoice.
+  bool TakeProbe(absl::Time now) { return mode_.TakeProbe(now); }
   // Whether a request with such a prompt gains by being routed, by the present plan.
   bool PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) const;
 
@@ -85,13 +81,13 @@ class PairModel {
   const RateEstimator& agreement() const { return agreement_; }
   absl::Duration hop() const { return absl::Milliseconds(hop_ms_); }
   bool shared_device() const { return shared_device_; }
-  const ServiceYield& yield() const { return yield_; }
+  const ServiceRates& rates() const { return mode_.rates(); }
   const std::optional<PairPlan>& plan() const { return plan_; }
   absl::Time planned_at() const { return planned_at_; }
   absl::Duration plan_cost() const { return plan_cost_; }
   uint64_t plans() const { return plans_; }
   absl::Duration planning_time() const { return planning_time_; }
-  uint64_t mode_switches() const { return mode_switches_; }
+  uint64_t mode_switches() const { return mode_.switches(); }
   // Everything but the pair's name.
   void Fill(int32_t live, absl::Time now, v1::PairModel* out) const;
 
@@ -103,8 +99,7 @@ class PairModel {
   bool CurveMoved(Role role) const;
   // Takes an earlier plan for about so many requests, if there is one.
   void Recall(int32_t live);
-  void FollowMode(int32_t live, absl::Time now);
-  void FollowYield(int32_t live, absl::Time now);
+  void FollowMode(absl::Time now);
 
   const PairModelOptions options_;
   StepTimeEstimator curves_[kRoles];
@@ -116,6 +111,7 @@ class PairModel {
   double mean_generated_ = 0;  // Of finished requests; 0: none yet.
   bool shared_device_ = false;
 
+  int32_t live_ = 0;  // At the last tick.
   bool planning_ = false;
   std::optional<PairPlan> plan_;
   // Made since rates and curves moved last, by requests: a load that comes back needs no new one.
@@ -125,11 +121,7 @@ class PairModel {
   absl::Duration plan_cost_;
   uint64_t plans_ = 0;
   absl::Duration planning_time_;
-  ModeState mode_;
-  int32_t mode_requests_ = 0;  // The load that it was decided for.
-  uint64_t mode_switches_ = 0;
-  ServiceYield yield_;
-  absl::Time probed_at_ = absl::InfinitePast();
+  ModeChoice mode_;
 };
 
 }  // namespace tokenrouter

@@ -149,13 +149,15 @@ TEST(PairModelTest, LeavesAModeThatYieldsLessThanItsPlanSaid) {
   absl::Time now = kStart;
   Serve(&model, 1, kStart, now += absl::Seconds(1));
   ASSERT_EQ(model.mode(), ServiceMode::kRouted);
-  const double promised = model.plan()->prediction.routed_per_s;
-  for (int second = 0; second < 30; ++second) {
-    model.ObserveCommitted(static_cast<int64_t>(.25 * promised));
+  const ModePrediction promised = model.plan()->prediction;
+  for (int second = 0; second < 20; ++second) {
+    const bool routed = model.mode() == ServiceMode::kRouted;
+    const double committed = routed ? .25 * promised.routed_per_s : promised.large_alone_per_s;
+    model.ObserveCommitted(static_cast<int64_t>(committed));
     Serve(&model, 1, now, now + absl::Seconds(1));
     now += absl::Seconds(1);
   }
-  EXPECT_LT(model.yield().Of(ServiceMode::kRouted), .6);
+  EXPECT_LT(model.rates().Measured(ServiceMode::kRouted, 1), .6 * promised.routed_per_s);
   EXPECT_EQ(model.mode(), ServiceMode::kLargeAlone);
 }
 

@@ -54,8 +54,9 @@ World::World(uint64_t seed) : random_(seed), options_(DrawOptions(&random_)) {
   scheduler_ = std::make_unique<SimulatedScheduler>(&events_, &random_, options_);
   scheduler_->Start(absl::ZeroDuration());
   shared_device_ = random_.Chance(0.4);
-  mode_flips_ = random_.Chance(0.4);
-  if (mode_flips_) FlipMode();
+  mode_varies_ = random_.Chance(0.6);
+  if (!mode_varies_) scheduler_->ForceMode(ServiceMode::kRouted);
+  if (mode_varies_ && random_.Chance(0.7)) FlipMode();
   if (random_.Between(1, kSeedsWithoutFaults) > 1) {
     faults_planned_ = static_cast<int>(random_.Between(1, 6));
   }

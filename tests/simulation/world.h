@@ -57,7 +57,8 @@ class World {
   int faults_planned_ = 0;
   bool strict_ = true;           // Waits outlast every fault: each request must be answered.
   bool classes_differ_ = false;  // Answers may be marked degraded; tokens are the same.
-  bool mode_flips_ = false;      // The service mode changes at random times.
+  // The service mode changes: at random times, or as the scheduler chooses.
+  bool mode_varies_ = false;
   DeviceUse device_;
   bool shared_device_ = false;
   std::unique_ptr<SimulatedScheduler> scheduler_;

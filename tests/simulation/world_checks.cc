@@ -41,7 +41,7 @@ std::string World::CheckAnswer(const ClientRecord& record) const {
   const std::string& algorithm = spec.routing().algorithm();
   const bool routable = algorithm != "never" && algorithm != "always";
   const bool free = spec.service_mode() == v1::SERVICE_MODE_UNSPECIFIED;
-  return mode_flips_ && routable && free ? CheckFlipped(record) : CheckIds(record);
+  return mode_varies_ && routable && free ? CheckFlipped(record) : CheckIds(record);
 }
 
 std::string World::CheckMarks(const ClientRecord& record) const {
@@ -53,7 +53,7 @@ std::string World::CheckMarks(const ClientRecord& record) const {
                ? ""
                : "has tokens of the small model";
   }
-  const bool never_touched = spec.service_mode() == v1::SERVICE_MODE_ROUTED || !mode_flips_ ||
+  const bool never_touched = spec.service_mode() == v1::SERVICE_MODE_ROUTED || !mode_varies_ ||
                              spec.routing().algorithm() == "never" ||
                              spec.routing().algorithm() == "always";
   return never_touched && record.large_alone > 0 ? "is marked large-alone" : "";

@@ -1,0 +1,66 @@
+// ModeChoice decides how a pair serves: routed, or by the large model alone. It follows the better
+// of the two by what was measured at such a load (service_rates.h) and, for what was not, by the
+// plan's prediction. A prediction that it has reason to doubt is tried: the other mode comes into
+// force until it has been measured. A changed load is answered at once, a changed estimate with
+// hysteresis (mode_controller.h).
+// Threads: lives on the scheduler's loop. Cost: O(1) per call.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "libs/batching_model/mode_controller.h"
+#include "services/scheduler/pair_plan.h"
+#include "services/scheduler/service_rates.h"
+
+namespace tokenrouter {
+
+struct ModeChoiceOptions {
+  ModeOptions hysteresis;
+  // A load that has moved by this share is another one.
+  double load_step = 0.2;
+  // A prediction is not doubted where it says that the mode in force is this many times as fast as
+  // the other, and where what is measured of the mode in force is no less than this share of what
+  // was predicted.
+  double clear_gain = 1.5;
+  double fair_share = 0.7;
+  // A mode that is tried has so long to be measured.
+  absl::Duration most_trial = absl::Minutes(1);
+  // While the large model writes everything nobody sees how often the algorithm would route, so a
+  // request follows its algorithm until it first routes, this often at most.
+  absl::Duration probe_interval = absl::Seconds(10);
+};
+
+class ModeChoice {
+ public:
+  explicit ModeChoice(const ModeChoiceOptions& options) : options_(options) {}
+
+  // Tokens of whatever request, whoever wrote them.
+  void Commit(int64_t tokens) { rates_.Commit(tokens); }
+  // At every tick and with every new plan. `plan`: for a load like `live`; null: there is none.
+  // `certain`: its curves and rates rest on enough evidence.
+  void Follow(int32_t live, const PairPlan* plan, bool certain, absl::Time now);
+
+  ServiceMode mode() const { return state_.mode; }
+  uint64_t switches() const { return switches_; }
+  const ServiceRates& rates() const { return rates_; }
+  // Whether the caller's request, of all that large-alone service would keep or take, should follow
+  // its algorithm after all to see what it does. True once per interval.
+  bool TakeProbe(absl::Time now);
+
+ private:
+  ServiceMode Other() const;
+  ModeState Next(const PairPlan& plan, bool certain, absl::Time now);
+  bool Doubts(const PairPlan& plan, bool certain) const;
+
+  const ModeChoiceOptions options_;
+  ServiceRates rates_;
+  ModeState state_;
+  int32_t load_ = 0;       // That it was decided for.
+  bool on_trial_ = false;  // The mode in force, until it is measured or then:
+  absl::Time tried_until_;
+  uint64_t switches_ = 0;
+  absl::Time probed_at_ = absl::InfinitePast();
+};
+
+}  // namespace tokenrouter
