@@ -7,6 +7,8 @@
 //   controller   the scheduler chooses between the two
 //   greedy       routed, on a scheduler that lets nothing wait
 //   small_alone  with --small_alone
+//   core_each    with --core_each: routed, no turns; each worker has one thread
+// Before its bursts count, the controller has served two of them at this number of clients.
 // The bound is the rate of the best threshold on the step curves measured in this run.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -36,6 +38,7 @@ namespace json = boost::json;
 
 constexpr int kContext = 128;  // Of the measured curves: prompt plus half of the answer.
 constexpr int kRepeats = 7;
+constexpr int kWarmBursts = 2;  // Of the controller.
 
 struct Options {
   std::string small, large;
@@ -45,17 +48,20 @@ struct Options {
   int32_t rounds = 4;
   int32_t threads = 2;
   bool small_alone = false;
+  bool core_each = false;
+  std::string algorithm = "both";
   MeasuredCurve curves[2];
 };
 
 struct Algorithm {
+  const char* key;
   const char* name;
   json::object routing;
 };
 
 std::vector<Algorithm> Algorithms() {
-  return {{"random(0.1)", {{"algorithm", "random"}, {"p", 0.1}}},
-          {"entropy(0.45)", {{"algorithm", "entropy"}, {"threshold", 0.45}}}};
+  return {{"random", "random(0.1)", {{"algorithm", "random"}, {"p", 0.1}}},
+          {"entropy", "entropy(0.45)", {{"algorithm", "entropy"}, {"threshold", 0.45}}}};
 }
 
 json::object With(json::object routing, const char* service_mode) {
@@ -66,7 +72,7 @@ json::object With(json::object routing, const char* service_mode) {
 // Clusters of one algorithm. What a controller learns from is its own load only: it has its own
 // cluster, and both start anew with each algorithm.
 struct Clusters {
-  std::unique_ptr<Cluster> plain, controller, greedy;
+  std::unique_ptr<Cluster> plain, controller, greedy, core_each;  // The last may be missing.
 };
 
 std::vector<ServedSystem> Systems(const Clusters& clusters, const Algorithm& algorithm,
@@ -77,6 +83,10 @@ std::vector<ServedSystem> Systems(const Clusters& clusters, const Algorithm& alg
       {"routed", algorithm.name, With(algorithm.routing, "routed"), plain},
       {"large_alone", "always", {{"algorithm", "always"}}, plain},
       {"greedy", algorithm.name, With(algorithm.routing, "routed"), clusters.greedy.get()}};
+  if (clusters.core_each != nullptr) {
+    systems.push_back(
+        {"core_each", algorithm.name, With(algorithm.routing, "routed"), clusters.core_each.get()});
+  }
   if (small_alone) systems.push_back({"small_alone", "never", {{"algorithm", "never"}}, plain});
   return systems;
 }
@@ -99,6 +109,10 @@ absl::Status RunClients(const Options& options, const std::vector<ServedSystem>&
                         int clients) {
   std::vector<ServeCell> cells(systems.size());
   std::vector<Ratios> ratios(systems.size());
+  for (int burst = 0; burst < kWarmBursts; ++burst) {
+    TR_RETURN_IF_ERROR(
+        ServeCell().Add(systems[0], {.clients = clients, .new_tokens = options.new_tokens}));
+  }
   for (int round = 0; round < options.rounds; ++round) {
     for (size_t i = 0; i < systems.size(); ++i) {
       const size_t turn = round % 2 == 0 ? i : systems.size() - 1 - i;
@@ -128,15 +142,17 @@ absl::Status RunClients(const Options& options, const std::vector<ServedSystem>&
 }
 
 absl::StatusOr<std::unique_ptr<Cluster>> StartCluster(const Options& options,
-                                                      std::vector<std::string> scheduler_flags) {
-  return Cluster::Start(
-      {.tokenizer = options.small,
-       .worker_flags = {"--weight_format=" + options.weight_format, "--device_key=cpu",
-                        "--prefix_cache=false",  // Bursts repeat their prompts.
-                        absl::StrCat("--threads=", options.threads)},
-       .small_flags = {"--model=" + options.small},
-       .large_flags = {"--model=" + options.large},
-       .scheduler_flags = std::move(scheduler_flags)});
+                                                      std::vector<std::string> scheduler_flags,
+                                                      bool core_each = false) {
+  std::vector<std::string> worker_flags = {"--weight_format=" + options.weight_format,
+                                           "--prefix_cache=false"};  // Bursts repeat their prompts.
+  worker_flags.push_back(absl::StrCat("--threads=", core_each ? 1 : options.threads));
+  if (!core_each) worker_flags.push_back("--device_key=cpu");
+  return Cluster::Start({.tokenizer = options.small,
+                         .worker_flags = std::move(worker_flags),
+                         .small_flags = {"--model=" + options.small},
+                         .large_flags = {"--model=" + options.large},
+                         .scheduler_flags = std::move(scheduler_flags)});
 }
 
 absl::Status RunAlgorithm(const Options& options, const std::vector<int>& clients,
@@ -145,6 +161,9 @@ absl::Status RunAlgorithm(const Options& options, const std::vector<int>& client
   TR_ASSIGN_OR_RETURN(clusters.controller, StartCluster(options, {}));
   TR_ASSIGN_OR_RETURN(clusters.plain, StartCluster(options, {}));
   TR_ASSIGN_OR_RETURN(clusters.greedy, StartCluster(options, {"--batching=greedy"}));
+  if (options.core_each) {
+    TR_ASSIGN_OR_RETURN(clusters.core_each, StartCluster(options, {}, /*core_each=*/true));
+  }
   const std::vector<ServedSystem> systems = Systems(clusters, algorithm, options.small_alone);
   for (const ServedSystem& system : systems) {  // Weights are paged in, rates are learned.
     TR_RETURN_IF_ERROR(ServeCell().Add(system, {.clients = 1, .new_tokens = options.new_tokens}));
@@ -180,6 +199,8 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("new_tokens", &options.new_tokens, 2, 4096, "tokens per answer");
   settings.Add("rounds", &options.rounds, 1, 100, "bursts per cell, interleaved over the systems");
   settings.Add("threads", &options.threads, 1, 256, "compute threads of each worker");
+  settings.AddChoice("algorithm", &options.algorithm, {"both", "random", "entropy"}, "that routes");
+  settings.Add("core_each", &options.core_each, "also routed without turns, a core each");
   settings.Add("small_alone", &options.small_alone, "also the small model alone");
   TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
   if (!go_on) return absl::OkStatus();
@@ -194,6 +215,7 @@ absl::Status Run(int argc, char** argv) {
   TR_ASSIGN_OR_RETURN(options.curves[0], CurveOf(options, options.small));
   TR_ASSIGN_OR_RETURN(options.curves[1], CurveOf(options, options.large));
   for (const Algorithm& algorithm : Algorithms()) {
+    if (options.algorithm != "both" && options.algorithm != algorithm.key) continue;
     TR_RETURN_IF_ERROR(RunAlgorithm(options, clients, algorithm));
   }
   return absl::OkStatus();

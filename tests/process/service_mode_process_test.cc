@@ -1,17 +1,27 @@
 // How a request is served: by the flag of the scheduler, and by what it says itself.
 #include <algorithm>
+#include <atomic>
 #include <boost/json/parse.hpp>
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/time/clock.h"
 #include "libs/status/status_matchers.h"
 #include "tests/process/timed_cluster.h"
 #include "tests/support/chat.h"
 #include "tests/support/http_client.h"
+#include "tests/support/tiny_model.h"
 
 namespace tokenrouter {
 namespace {
 
 using Routing = boost::json::object;
+
+std::string ModeOf(const ChatAnswer& answer) {
+  return std::string(answer.usage.at("routing").at("service_mode").as_string());
+}
 
 constexpr char kHeader[] = "x-tokenrouter-service-mode";
 
@@ -36,10 +46,6 @@ class ServiceModeProcessTest : public ::testing::Test {
     EXPECT_THAT(answer, IsOk()) << cluster_->Logs();
     return answer.value_or(ChatAnswer());
   }
-  static std::string ModeOf(const ChatAnswer& answer) {
-    return std::string(answer.usage.at("routing").at("service_mode").as_string());
-  }
-
   static Cluster* cluster_;
 };
 
@@ -93,6 +99,56 @@ TEST_F(ServiceModeProcessTest, CountsWhatItServed) {
   EXPECT_GT(Cluster::Metric(cluster_->gateway(),
                             "tokenrouter_gateway_served_tokens_total{mode=\"large_alone\"}"),
             0);
+}
+
+// The small model's steps grow with their rows, the large model's hardly do: routing is twice as
+// fast for one client and a third slower for twelve.
+class ModeSwitchProcessTest : public ::testing::Test {
+ protected:
+  static constexpr absl::Duration kPatience = absl::Seconds(60);
+  static constexpr int kCrowd = 12;
+
+  void SetUp() override {
+    const std::string folder = ::testing::TempDir() + "mode_switch_process";
+    ASSERT_THAT(WriteTinyModel(TinySmall(Architecture::kLlama, 1), TinyFormat::kFolderF32, folder),
+                IsOk());
+    TR_ASSERT_OK_AND_ASSIGN(
+        cluster_, Cluster::Start({.tokenizer = folder,
+                                  .worker_flags = {"--engine=timed", "--tokenizer=" + folder},
+                                  .small_flags = {"--timed_curve=base=2,row=1,id=0"},
+                                  .large_flags = {"--timed_curve=base=8,row=0.2,id=0"}}));
+  }
+
+  // Requests of so many clients, one after the other, until one says that it was served in `mode`.
+  bool ServedSo(const std::string& mode, int clients) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    std::atomic<bool> seen{false};
+    std::vector<std::thread> threads;
+    for (int client = 0; client < clients; ++client) {
+      threads.emplace_back([&, client] {
+        for (int round = 0; !seen && absl::Now() < deadline; ++round) {
+          const auto answer =
+              Chat(cluster_->gateway().port, {.routing = {{"algorithm", "random"}, {"p", 0.1}},
+                                              .max_tokens = 200,
+                                              .seed = client * 1000 + round});
+          ASSERT_THAT(answer, IsOk());
+          ASSERT_EQ(answer->ids.size(), 200u) << "whatever the mode, nothing is lost";
+          if (ModeOf(*answer) == mode) seen = true;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return seen;
+  }
+
+  std::unique_ptr<Cluster> cluster_;
+};
+
+TEST_F(ModeSwitchProcessTest, FollowsTheLoadThereAndBack) {
+  EXPECT_TRUE(ServedSo("routed", 1)) << cluster_->Logs();
+  EXPECT_TRUE(ServedSo("large_alone", kCrowd)) << cluster_->Logs();
+  EXPECT_TRUE(ServedSo("routed", 1)) << cluster_->Logs();
+  EXPECT_GE(Cluster::Metric(cluster_->scheduler(), "tokenrouter_scheduler_mode_switches_total"), 2);
 }
 
 }  // namespace
