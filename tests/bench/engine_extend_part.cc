@@ -21,14 +21,11 @@ constexpr int kMostRows = 16;
 constexpr double kGiga = 1e9;
 constexpr double kMillisecondsPerSecond = 1e3;
 
-// Returns the best one.
-absl::StatusOr<GemmRate> PrintGemmRates(const EngineBenchOptions& options, const std::string& model,
-                                        const ModelDescription& description) {
-  TR_ASSIGN_OR_RETURN(const auto rates,
-                      MeasureGemmRates(description, options.threads, options.rounds));
-  GemmRate best;
+absl::StatusOr<std::vector<GemmRate>> PrintGemmRates(const EngineBenchOptions& options,
+                                                     const std::string& model,
+                                                     const ModelDescription& description) {
+  TR_ASSIGN_OR_RETURN(auto rates, MeasureGemmRates(description, options.threads, options.rounds));
   for (const GemmRate& rate : rates) {
-    if (rate.flops_per_s > best.flops_per_s) best = rate;
     PrintRow({{"bench", "engine"},
               {"part", "gemm"},
               {"library", rate.library},
@@ -36,6 +33,18 @@ absl::StatusOr<GemmRate> PrintGemmRates(const EngineBenchOptions& options, const
               {"tokens", rate.tokens},
               {"gflops_per_s", Rounded(rate.flops_per_s / kGiga)},
               {"threads", options.threads}});
+  }
+  return rates;
+}
+
+// Among those of the largest number of tokens up to `tokens`, or of all when it is 0.
+// REQUIRES: rates not empty, in ascending order of tokens.
+GemmRate BestGemm(const std::vector<GemmRate>& rates, int tokens) {
+  GemmRate best = rates.front();
+  for (const GemmRate& rate : rates) {
+    if (tokens > 0 && rate.tokens > tokens) break;
+    const bool other_size = tokens > 0 && rate.tokens > best.tokens;
+    if (other_size || rate.flops_per_s > best.flops_per_s) best = rate;
   }
   return best;
 }
@@ -45,7 +54,7 @@ struct Passes {
   const EngineBenchOptions& options;
   const std::string& model;
   const EnginePair& pair;
-  GemmRate best_gemm;
+  std::vector<GemmRate> gemm_rates;
 };
 
 absl::Status MeasureCell(const Passes& passes, int rows, int context, int ids) {
@@ -60,6 +69,8 @@ absl::Status MeasureCell(const Passes& passes, int rows, int context, int ids) {
   }));
   TR_ASSIGN_OR_RETURN(const double others_share, others.Stop());
   const LinearWork work(passes.pair.ours->model());
+  const GemmRate best = BestGemm(passes.gemm_rates, 0);
+  const GemmRate best_of_tokens = BestGemm(passes.gemm_rates, rows * ids);
   const double flops_per_id = 2 * (work.per_token + work.per_choice / ids);
   for (size_t i = 0; i < engines.size(); ++i) {
     const double flops_per_s = found[i].Middle() * flops_per_id;
@@ -71,9 +82,10 @@ absl::Status MeasureCell(const Passes& passes, int rows, int context, int ids) {
     row["ids_low"] = Rounded(found[i].Low());
     row["ids_high"] = Rounded(found[i].High());
     row["linear_gflops_per_s"] = Rounded(flops_per_s / kGiga);
-    row["best_gemm_gflops_per_s"] = Rounded(passes.best_gemm.flops_per_s / kGiga);
-    row["best_gemm_library"] = passes.best_gemm.library;
-    row["share_of_best_gemm"] = Rounded(flops_per_s / passes.best_gemm.flops_per_s);
+    row["best_gemm_gflops_per_s"] = Rounded(best.flops_per_s / kGiga);
+    row["best_gemm_library"] = best.library;
+    row["share_of_best_gemm"] = Rounded(flops_per_s / best.flops_per_s);
+    row["share_of_best_gemm_of_tokens"] = Rounded(flops_per_s / best_of_tokens.flops_per_s);
     row["rounds"] = passes.options.rounds;
     row["threads"] = passes.options.threads;
     row["others_cpu_share"] = Rounded(others_share);
@@ -98,7 +110,7 @@ absl::Status RunModel(const EngineBenchOptions& options, const std::string& mode
           options, model, format,
           {.rows = most_rows, .tokens = contexts.back() + *std::rbegin(kNewIds), .prompt = 0}));
   Passes passes{options, model, pair, {}};
-  TR_ASSIGN_OR_RETURN(passes.best_gemm, PrintGemmRates(options, model, pair.ours->model()));
+  TR_ASSIGN_OR_RETURN(passes.gemm_rates, PrintGemmRates(options, model, pair.ours->model()));
   for (const int context : contexts) {
     for (MeasuredEngine* engine : pair.all()) {
       TR_RETURN_IF_ERROR(engine->Fill(most_rows, context));

@@ -2,7 +2,8 @@
 // choice each, of our engine and of llama.cpp, taking turns. linear_gflops_per_s is the arithmetic
 // of the linear layers (the output matrix for the choices only) over the time of the whole pass;
 // share_of_best_gemm is that over the best rate of any library measured in the same run, on the
-// model's shapes. Rows of part "gemm" are those rates.
+// model's shapes, share_of_best_gemm_of_tokens over the best at the pass's number of ids. Rows of
+// part "gemm" are those rates.
 #pragma once
 
 #include "absl/status/status.h"
