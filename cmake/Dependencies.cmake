@@ -6,6 +6,7 @@ find_package(gRPC CONFIG REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_package(spdlog REQUIRED)
+find_package(OpenSSL REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json url)
 

@@ -40,6 +40,12 @@ class GgufFile {
   const std::string& path() const { return path_; }
   uint32_t version() const { return version_; }
   std::span<const std::byte> bytes() const { return bytes_; }
+  // MappedFile::identity; empty when read from memory.
+  std::string identity() const { return file_ == nullptr ? "" : file_->identity(); }
+  // MappedFile::DropPages, if a file is mapped.
+  void DropPages() const {
+    if (file_ != nullptr) file_->DropPages();
+  }
   // The bytes before the tensor data: header, metadata and tensor directory.
   std::span<const std::byte> header() const { return bytes_.first(header_bytes_); }
 

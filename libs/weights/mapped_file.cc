@@ -19,6 +19,12 @@ absl::Status SystemError(const std::string& path, const char* what, int error) {
   return absl::UnavailableError(message);
 }
 
+std::string IdentityOf(const struct stat& info) {
+  return absl::StrCat(info.st_size, " ", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec, " ",
+                      info.st_ctim.tv_sec, ".", info.st_ctim.tv_nsec, " ", info.st_dev, " ",
+                      info.st_ino);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& path) {
@@ -45,7 +51,12 @@ absl::StatusOr<std::unique_ptr<MappedFile>> MappedFile::Open(const std::string& 
   } else {
     ::close(descriptor);
   }
-  return std::unique_ptr<MappedFile>(new MappedFile(path, bytes));
+  return std::unique_ptr<MappedFile>(new MappedFile(path, IdentityOf(info), bytes));
+}
+
+void MappedFile::DropPages() const {
+  if (!bytes_.empty())
+    ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -25,12 +25,18 @@ class MappedFile {
 
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }
+  // Differs after every change of the file: size, times of the last change of data and of inode,
+  // device, inode. The same file looks changed after a copy, and nothing can be told from that.
+  const std::string& identity() const { return identity_; }
+  // Takes the pages read so far out of this process's memory; they come back when they are read.
+  void DropPages() const;
 
  private:
-  MappedFile(std::string path, std::span<const std::byte> bytes)
-      : path_(std::move(path)), bytes_(bytes) {}
+  MappedFile(std::string path, std::string identity, std::span<const std::byte> bytes)
+      : path_(std::move(path)), identity_(std::move(identity)), bytes_(bytes) {}
 
   const std::string path_;
+  const std::string identity_;
   const std::span<const std::byte> bytes_;
 };
 

@@ -125,6 +125,25 @@ void ModelSource::ReadRows(const ModelTensor& tensor, int64_t first_row, int64_t
   }
 }
 
+std::string ModelSource::WeightFilesIdentity() const {
+  if (gguf_ != nullptr) return gguf_->identity();
+  std::string identity;
+  for (const auto& shard : folder_->shards()) absl::StrAppend(&identity, shard->identity(), "; ");
+  return identity;
+}
+
+std::vector<std::span<const std::byte>> ModelSource::WeightFiles() const {
+  if (gguf_ != nullptr) return {gguf_->bytes()};
+  std::vector<std::span<const std::byte>> files;
+  for (const auto& shard : folder_->shards()) files.push_back(shard->bytes());
+  return files;
+}
+
+void ModelSource::DropPages() const {
+  if (gguf_ != nullptr) return gguf_->DropPages();
+  for (const auto& shard : folder_->shards()) shard->DropPages();
+}
+
 std::string ModelSource::ContentFingerprint() const {
   ContentHash hash;
   if (gguf_ != nullptr) {

@@ -61,6 +61,12 @@ class ModelSource {
   // a few hundred KiB beyond the headers. Equal for equal files wherever they lie.
   std::string ContentFingerprint() const;
 
+  // Of the files that hold the weights: MappedFile::identity of each, and all their bytes.
+  std::string WeightFilesIdentity() const;
+  std::vector<std::span<const std::byte>> WeightFiles() const;
+  // MappedFile::DropPages of each.
+  void DropPages() const;
+
   // Where the tokenizer is: the metadata of this file, or, when null, the folder path().
   const GgufFile* gguf() const { return gguf_.get(); }
 

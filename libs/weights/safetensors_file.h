@@ -31,6 +31,12 @@ class SafetensorsFile {
 
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }
+  // MappedFile::identity; empty when read from memory.
+  std::string identity() const { return file_ == nullptr ? "" : file_->identity(); }
+  // MappedFile::DropPages, if a file is mapped.
+  void DropPages() const {
+    if (file_ != nullptr) file_->DropPages();
+  }
   std::span<const std::byte> header() const { return bytes_.first(header_bytes_); }
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   // Null when the file has no such tensor.
