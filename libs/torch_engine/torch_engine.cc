@@ -10,6 +10,7 @@
 #include "libs/torch_engine/cpu/available_memory.h"
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
 #include "libs/torch_engine/numerics_class.h"
+#include "libs/torch_engine/weight_loading.h"
 
 namespace tokenrouter {
 namespace {
@@ -51,26 +52,11 @@ absl::Status RequireKernelsFor(const ModelDescription& model, const std::string&
                    ", the engine supports up to ", kMaxHeadDim));
 }
 
-// Of the packed matrices, about.
-int64_t WeightBytes(const ModelDescription& model, int64_t output_rows, WeightFormat format) {
-  const int64_t values = MatrixValues(model, output_rows);
-  const int64_t layer_values = MatrixValues(model, 0);
-  switch (format) {
-    case WeightFormat::kInt8:
-      return values;
-    case WeightFormat::kInt4:  // Half a byte and a scale per block; the output matrix in int8.
-      return layer_values / 2 + layer_values / kInt4Block * 2 + values - layer_values;
-    case WeightFormat::kFp32:
-      return values * static_cast<int64_t>(sizeof(float));
-  }
-  return values;
-}
-
 // Refuses early: packing a model takes long and the KV cache is only mapped at first.
 absl::Status RequireMemory(const TorchEngineOptions& options, const ModelDescription& model,
                            int64_t output_rows) {
   return RequireAvailableMemory(
-      WeightBytes(model, output_rows, options.weight_format) + options.kv_bytes,
+      PackedWeightBytes(model, output_rows, options.weight_format) + options.kv_bytes,
       "the weights and the KV cache (kv_bytes)");
 }
 
@@ -93,9 +79,14 @@ absl::StatusOr<std::unique_ptr<TorchEngine>> TorchEngine::Create(
                                                  .max_inputs = WidestInput(model),
                                                  .kernels = options.kernels},
                                                 parts.pool.get()));
-  TR_ASSIGN_OR_RETURN(
-      DecoderWeights weights,
-      LoadDecoderWeights(*parts.source, limits.usable_ids, options.progress, parts.ops.get()));
+  TR_ASSIGN_OR_RETURN(DecoderWeights weights,
+                      LoadWeights(*parts.source,
+                                  {.format = options.weight_format,
+                                   .output_rows = limits.usable_ids,
+                                   .cache_folder = options.weight_cache,
+                                   .cache_bytes = options.weight_cache_bytes,
+                                   .progress = options.progress},
+                                  parts.ops.get(), parts.pool.get()));
   TR_ASSIGN_OR_RETURN(parts.decoder, Decoder::Create(model, std::move(weights),
                                                      options.max_step_tokens, parts.ops.get()));
   TR_ASSIGN_OR_RETURN(parts.sampler, ChoiceSampler::Create(options.max_choices, limits.usable_ids,

@@ -28,6 +28,7 @@
 #include "libs/torch_engine/step_inputs.h"
 #include "libs/torch_engine/weight_format.h"
 #include "libs/weights/model_source.h"
+#include "libs/weights/packed_cache.h"
 
 namespace tokenrouter {
 
@@ -46,7 +47,9 @@ struct TorchEngineOptions {
   // Null: the fastest of this processor, its dot-product instructions included. Tests pin others.
   const KernelTable* kernels = nullptr;
   const Clock* clock = nullptr;  // Times steps; null: the real one.
-  // Weights packed so far and in all; called on the creating thread.
+  std::string weight_cache;      // Folder of packed weights; empty: none. fp32 is never kept.
+  int64_t weight_cache_bytes = kDefaultPackedCacheBytes;  // Most bytes of that folder.
+  // Weights packed, or read from the cache, so far and in all; called on the creating thread.
   std::function<void(int64_t done, int64_t total)> progress;
 };
 

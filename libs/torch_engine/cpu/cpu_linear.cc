@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<CpuLinear>> PackLinear(const WeightRows& weights,
   if (context.panel_gemm != nullptr && PanelLinear::Fits(weights, format)) {
     return PanelLinear::Pack(weights, format, context);
   }
-  return XnnLinear::Pack(weights, format, context.pool);
+  return XnnLinear::Pack(weights, format, context);
 }
 
 int64_t SliceRows(int64_t outputs, int64_t row_bytes) {

@@ -75,12 +75,33 @@ CpuOps::CpuOps(const AttentionShape& shape, const CpuOpsOptions& options, Thread
                        .quantized = &quantized_}) {}
 
 std::string CpuOps::NumericsName() const {
-  const std::string_view format = WeightFormatName(weight_format_);
+  return absl::StrCat("cpu ", kernels_.name, " ", LinearName(), " kv fp32");
+}
+
+std::string CpuOps::LinearName() const {
   const bool own_gemm =
       weight_format_ != WeightFormat::kFp32 && linear_context_.panel_gemm != nullptr;
-  return absl::StrCat("cpu ", kernels_.name, " ",
-                      own_gemm ? linear_context_.panel_gemm->name : "xnn", " ",
-                      absl::string_view(format.data(), format.size()), " kv fp32");
+  return absl::StrCat(own_gemm ? linear_context_.panel_gemm->name : "xnn", " ",
+                      std::string(WeightFormatName(weight_format_)));
+}
+
+std::string CpuOps::PackedName() const {
+  // XNNPACK packs for the kernels that it chooses by these.
+  std::string features;
+  __builtin_cpu_init();
+  const auto add = [&features](const char* name, bool has) {
+    if (has) absl::StrAppend(&features, " ", name);
+  };
+  add("sse4.1", __builtin_cpu_supports("sse4.1") != 0);
+  add("avx", __builtin_cpu_supports("avx") != 0);
+  add("fma", __builtin_cpu_supports("fma") != 0);
+  add("avx2", __builtin_cpu_supports("avx2") != 0);
+  add("avx512f", __builtin_cpu_supports("avx512f") != 0);
+  add("avx512bw", __builtin_cpu_supports("avx512bw") != 0);
+  add("avx512vl", __builtin_cpu_supports("avx512vl") != 0);
+  add("avx512vnni", __builtin_cpu_supports("avx512vnni") != 0);
+  add("gfni", __builtin_cpu_supports("gfni") != 0);
+  return absl::StrCat("cpu ", LinearName(), features);
 }
 
 absl::StatusOr<std::unique_ptr<Matrix>> CpuOps::Pack(const WeightRows& weights, MatrixUse use) {

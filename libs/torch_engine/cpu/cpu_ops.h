@@ -33,6 +33,9 @@ class CpuOps : public Ops {
                                                         ThreadPool* pool);
 
   int64_t kv_blocks() const { return kv_->blocks(); }
+  // Names everything of the device that the bytes of packed weights may depend on.
+  std::string PackedName() const;
+  PackedMemory* packed_memory() { return &memory_; }
 
   std::string NumericsName() const override;
   absl::StatusOr<std::unique_ptr<Matrix>> Pack(const WeightRows& weights, MatrixUse use) override;
@@ -55,6 +58,8 @@ class CpuOps : public Ops {
 
  private:
   CpuOps(const AttentionShape& shape, const CpuOpsOptions& options, ThreadPool* pool);
+  // Kernel and format of the matrices.
+  std::string LinearName() const;
   // Calls use(first, count) for parts of [0, rows), on several threads when the work is worth it.
   template <typename Use>
   void ForRows(int64_t rows, int64_t floats_per_row, const Use& use);
@@ -68,7 +73,7 @@ class CpuOps : public Ops {
   ThreadPool* const pool_;
   std::unique_ptr<KvMemory> kv_;
   QuantizedRows quantized_;
-  PackedMemory memory_;
+  PackedMemory memory_;  // Before matrices are packed; see PackedMemory::UseFiles.
   const CpuLinearContext linear_context_;
   std::vector<AttentionItem> items_;  // Of the current call, kept for its capacity.
 };

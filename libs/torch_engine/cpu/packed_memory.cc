@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
+#include "libs/weights/packed_cache.h"
 
 namespace tokenrouter {
 namespace {
@@ -18,8 +19,33 @@ PackedMemory::~PackedMemory() {
   for (const std::span<std::byte> mapping : mappings_) munmap(mapping.data(), mapping.size());
 }
 
+void PackedMemory::UseFiles(std::unique_ptr<PackedFile> packed, PackedFileWriter* writer) {
+  packed_ = std::move(packed);
+  const MutexLock lock(&mutex_);
+  writer_ = writer;
+}
+
+std::span<const std::byte> PackedMemory::Find(const std::string& name) const {
+  return packed_ == nullptr ? std::span<const std::byte>() : packed_->Find(name);
+}
+
+void PackedMemory::Keep(const std::string& name, std::span<const std::byte> bytes) {
+  const MutexLock lock(&mutex_);
+  if (writer_ == nullptr) return;
+  const absl::Status status = writer_->Append(name, bytes);
+  if (status.ok()) return;
+  PackedCache::GiveUp(status);
+  writer_ = nullptr;
+}
+
+bool PackedMemory::complete() const {
+  const MutexLock lock(&mutex_);
+  return writer_ != nullptr;
+}
+
 absl::StatusOr<std::byte*> PackedMemory::Allocate(int64_t bytes) {
   TR_CHECK(bytes > 0);
+  const MutexLock lock(&mutex_);
   const int64_t padded = RoundUp(bytes, kPackedAlignment);
   if (padded > static_cast<int64_t>(free_.size())) {
     // One large page more than needed, to start on a boundary of large pages.

@@ -1,7 +1,10 @@
 #include "libs/torch_engine/cpu/panel_linear.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
 #include "libs/status/status_macros.h"
 #include "libs/torch_engine/cpu/weight_quantization.h"
@@ -33,16 +36,26 @@ absl::StatusOr<std::unique_ptr<PanelLinear>> PanelLinear::Pack(const WeightRows&
                                                                const CpuLinearContext& context) {
   TR_CHECK(Fits(weights, format));
   std::unique_ptr<PanelLinear> linear(new PanelLinear(weights.inputs, weights.outputs, format));
-  TR_ASSIGN_OR_RETURN(linear->panels_memory_,
-                      context.memory->Allocate(linear->panels_ * linear->panel_bytes_));
   std::copy(weights.bias.begin(), weights.bias.end(), linear->bias_.begin());
+  const int64_t bytes = linear->panels_ * linear->panel_bytes_;
+  const std::string name = absl::StrCat("panels ", std::string(WeightFormatName(format)), " ",
+                                        weights.inputs, " ", weights.outputs, " ", weights.name);
+  const std::span<const std::byte> packed = context.memory->Find(name);
+  if (static_cast<int64_t>(packed.size()) == bytes) {
+    linear->panels_memory_ = packed.data();
+    return linear;
+  }
+  TR_ASSIGN_OR_RETURN(std::byte* const memory, context.memory->Allocate(bytes));
+  linear->panels_memory_ = memory;
   context.pool->For(linear->panels_, weights.inputs * weights.outputs, [&](int64_t panel, int) {
+    std::byte* const out = memory + panel * linear->panel_bytes_;
     if (format == WeightFormat::kInt8) {
-      linear->PackInt8(weights, panel);
+      linear->PackInt8(weights, panel, out);
     } else {
-      linear->PackInt4(weights, panel);
+      linear->PackInt4(weights, panel, out);
     }
   });
+  context.memory->Keep(name, std::span(memory, bytes));
   return linear;
 }
 
@@ -54,8 +67,8 @@ PanelLinear::PanelLinear(int64_t inputs, int64_t outputs, WeightFormat format)
       panel_bytes_(PanelBytes(inputs, format)),
       bias_(panels_ * kPanelOutputs) {}
 
-void PanelLinear::PackInt8(const WeightRows& weights, int64_t panel) {
-  auto* const head = reinterpret_cast<Int8PanelHead*>(panels_memory_ + panel * panel_bytes_);
+void PanelLinear::PackInt8(const WeightRows& weights, int64_t panel, std::byte* out) const {
+  auto* const head = reinterpret_cast<Int8PanelHead*>(out);
   auto* const packed = reinterpret_cast<int8_t*>(head + 1);
   std::vector<float> row(inputs_);
   std::vector<int8_t> quantized(inputs_);
@@ -72,8 +85,8 @@ void PanelLinear::PackInt8(const WeightRows& weights, int64_t panel) {
   }
 }
 
-void PanelLinear::PackInt4(const WeightRows& weights, int64_t panel) {
-  auto* const head = reinterpret_cast<Int4PanelHead*>(panels_memory_ + panel * panel_bytes_);
+void PanelLinear::PackInt4(const WeightRows& weights, int64_t panel, std::byte* out) const {
+  auto* const head = reinterpret_cast<Int4PanelHead*>(out);
   auto* const blocks = reinterpret_cast<Int4PanelBlock*>(head + 1);
   std::vector<float> row(inputs_);
   int8_t quantized[kInt4Block];

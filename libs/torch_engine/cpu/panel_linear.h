@@ -26,16 +26,16 @@ class PanelLinear : public CpuLinear {
 
  private:
   PanelLinear(int64_t inputs, int64_t outputs, WeightFormat format);
-  void PackInt8(const WeightRows& weights, int64_t panel);
-  void PackInt4(const WeightRows& weights, int64_t panel);
+  void PackInt8(const WeightRows& weights, int64_t panel, std::byte* out) const;
+  void PackInt4(const WeightRows& weights, int64_t panel, std::byte* out) const;
 
   const int64_t inputs_;
   const int64_t outputs_;
   const WeightFormat format_;
   const int64_t panels_;
   const int64_t panel_bytes_;
-  std::byte* panels_memory_ = nullptr;  // In the context's memory.
-  std::vector<float> bias_;             // Per output, padded to whole panels.
+  const std::byte* panels_memory_ = nullptr;  // In the context's memory.
+  std::vector<float> bias_;                   // Per output, padded to whole panels.
 };
 
 }  // namespace tokenrouter

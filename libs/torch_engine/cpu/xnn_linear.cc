@@ -21,6 +21,8 @@ static_assert(XnnLinear::kInputSlack * sizeof(float) >= XNN_EXTRA_BYTES);
 
 // XNNPACK keeps int4 weights unsigned, 8 above their value.
 constexpr uint8_t kInt4Zero = 8;
+// XNNPACK checks scales even where it finds packed weights.
+constexpr uint16_t kBfloat16One = 0x3F80;
 constexpr float kNoLimit = std::numeric_limits<float>::infinity();
 
 // Of one row of weights, about.
@@ -53,19 +55,28 @@ void Must(xnn_status status, const char* what) {
 void XnnOperatorDeleter::operator()(xnn_operator* op) const { xnn_delete_operator(op); }
 
 absl::StatusOr<std::unique_ptr<XnnLinear>> XnnLinear::Pack(const WeightRows& weights,
-                                                           WeightFormat format, ThreadPool* pool) {
+                                                           WeightFormat format,
+                                                           const CpuLinearContext& context) {
   static const xnn_status initialized = xnn_initialize(nullptr);
   TR_RETURN_IF_ERROR(ToStatus(initialized, "initialize"));
   const int64_t outputs = weights.outputs;
   std::unique_ptr<XnnLinear> linear(new XnnLinear(weights.inputs, outputs, format));
   const int64_t step = SliceRows(outputs, RowBytes(weights.inputs, format));
   for (int64_t first = 0; first < outputs; first += step) {
-    linear->slices_.push_back(
-        {.first = first, .count = std::min(step, outputs - first), .op = nullptr});
+    const int64_t count = std::min(step, outputs - first);
+    const std::string name =
+        absl::StrCat("xnnpack ", std::string(WeightFormatName(format)), " ", weights.inputs, " ",
+                     first, "+", count, " ", weights.name);
+    linear->slices_.push_back({.first = first,
+                               .count = count,
+                               .packed = std::make_unique<XnnPacked>(name, context.memory),
+                               .op = nullptr});
   }
   std::vector<absl::Status> statuses(linear->slices_.size());
-  pool->For(static_cast<int64_t>(statuses.size()), outputs * weights.inputs,
-            [&](int64_t i, int) { statuses[i] = linear->PackSlice(weights, &linear->slices_[i]); });
+  const auto slices = static_cast<int64_t>(statuses.size());
+  context.pool->For(slices, outputs * weights.inputs, [&](int64_t i, int) {
+    statuses[i] = linear->PackSlice(weights, &linear->slices_[i]);
+  });
   for (const absl::Status& status : statuses) TR_RETURN_IF_ERROR(status);
   return linear;
 }
@@ -84,8 +95,8 @@ absl::Status XnnLinear::PackSlice(const WeightRows& weights, Slice* slice) const
 
 absl::Status XnnLinear::PackInt8(const WeightRows& weights, Slice* slice) const {
   std::vector<int8_t> rows(slice->count * inputs_);
-  std::vector<float> scales(slice->count), row(inputs_);
-  for (int64_t i = 0; i < slice->count; ++i) {
+  std::vector<float> scales(slice->count, 1.0f), row(inputs_);
+  for (int64_t i = 0; i < slice->count && !slice->packed->found(); ++i) {
     weights.read(slice->first + i, 1, row);
     scales[i] = QuantizeInt8Row(row, rows.data() + i * inputs_);
   }
@@ -93,7 +104,7 @@ absl::Status XnnLinear::PackInt8(const WeightRows& weights, Slice* slice) const 
   xnn_operator_t op = nullptr;
   const xnn_status status = xnn_create_fully_connected_nc_qd8_f32_qc8w(
       inputs_, slice->count, inputs_, outputs_, scales.data(), rows.data(), bias, -kNoLimit,
-      kNoLimit, 0, nullptr, nullptr, &op);
+      kNoLimit, 0, nullptr, slice->packed->provider(), &op);
   slice->op.reset(op);
   return ToStatus(status, "pack int8 weights");
 }
@@ -101,10 +112,10 @@ absl::Status XnnLinear::PackInt8(const WeightRows& weights, Slice* slice) const 
 absl::Status XnnLinear::PackInt4(const WeightRows& weights, Slice* slice) const {
   const int64_t blocks = inputs_ / kInt4Block;
   std::vector<uint8_t> rows(slice->count * inputs_ / 2);
-  std::vector<uint16_t> scales(slice->count * blocks);
+  std::vector<uint16_t> scales(slice->count * blocks, kBfloat16One);
   std::vector<float> row(inputs_);
   int8_t quantized[kInt4Block];
-  for (int64_t i = 0; i < slice->count; ++i) {
+  for (int64_t i = 0; i < slice->count && !slice->packed->found(); ++i) {
     weights.read(slice->first + i, 1, row);
     for (int64_t b = 0; b < blocks; ++b) {
       const std::span<const float, kInt4Block> block(row.data() + b * kInt4Block, kInt4Block);
@@ -121,19 +132,19 @@ absl::Status XnnLinear::PackInt4(const WeightRows& weights, Slice* slice) const 
   xnn_operator_t op = nullptr;
   const xnn_status status = xnn_create_fully_connected_nc_qd8_f32_qb4w(
       inputs_, slice->count, inputs_, outputs_, kInt4Block, kInt4Zero, scales.data(), rows.data(),
-      bias, -kNoLimit, kNoLimit, 0, nullptr, nullptr, &op);
+      bias, -kNoLimit, kNoLimit, 0, nullptr, slice->packed->provider(), &op);
   slice->op.reset(op);
   return ToStatus(status, "pack int4 weights");
 }
 
 absl::Status XnnLinear::PackFp32(const WeightRows& weights, Slice* slice) const {
   std::vector<float> rows(slice->count * inputs_);
-  weights.read(slice->first, slice->count, rows);
+  if (!slice->packed->found()) weights.read(slice->first, slice->count, rows);
   const float* const bias = weights.bias.empty() ? nullptr : weights.bias.data() + slice->first;
   xnn_operator_t op = nullptr;
-  const xnn_status status =
-      xnn_create_fully_connected_nc_f32(inputs_, slice->count, inputs_, outputs_, rows.data(), bias,
-                                        -kNoLimit, kNoLimit, 0, nullptr, nullptr, &op);
+  const xnn_status status = xnn_create_fully_connected_nc_f32(
+      inputs_, slice->count, inputs_, outputs_, rows.data(), bias, -kNoLimit, kNoLimit, 0, nullptr,
+      slice->packed->provider(), &op);
   slice->op.reset(op);
   return ToStatus(status, "pack fp32 weights");
 }

@@ -1,4 +1,4 @@
-// Linear layers on XNNPACK, all formats. This is the only file pair that sees XNNPACK, whose
+// Linear layers on XNNPACK, all formats. Only this file pair and xnn_packed see XNNPACK, whose
 // symbols come from inside libtorch.
 // A matrix is cut by output rows into slices that fit a core's cache. Each slice is an operator
 // without threads of its own; the pool hands slices out.
@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "libs/torch_engine/cpu/cpu_linear.h"
+#include "libs/torch_engine/cpu/xnn_packed.h"
 
 struct xnn_operator;
 
@@ -25,7 +26,8 @@ using XnnOperator = std::unique_ptr<xnn_operator, XnnOperatorDeleter>;
 class XnnLinear : public CpuLinear {
  public:
   static absl::StatusOr<std::unique_ptr<XnnLinear>> Pack(const WeightRows& weights,
-                                                         WeightFormat format, ThreadPool* pool);
+                                                         WeightFormat format,
+                                                         const CpuLinearContext& context);
 
   void Run(const float* input, int64_t rows, float* output,
            const CpuLinearContext& context) override;
@@ -37,6 +39,7 @@ class XnnLinear : public CpuLinear {
   struct Slice {
     int64_t first = 0;  // Output rows.
     int64_t count = 0;
+    std::unique_ptr<XnnPacked> packed;
     XnnOperator op;
     int64_t shaped_rows = -1;  // Batch size the operator was last shaped for.
   };
