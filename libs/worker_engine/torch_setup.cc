@@ -20,6 +20,8 @@ absl::StatusOr<WorkerEngine> MakeTorchEngine(const WorkerOptions& options,
   torch.model_path = options.model;
   torch.model_name = options.model_name;
   TR_ASSIGN_OR_RETURN(torch.weight_format, ParseWeightFormat(options.weight_format));
+  if (options.weight_cache != "off") torch.weight_cache = options.weight_cache;
+  torch.weight_cache_bytes = options.weight_cache_bytes;
   torch.kv_bytes = options.kv_bytes;
   torch.threads = options.threads;
   torch.max_rows = options.max_rows;

@@ -24,6 +24,12 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
   settings->Add("model_name", &o.model_name, "name to show; empty: the model's own");
   settings->AddChoice("weight_format", &o.weight_format, {"int8", "int4", "fp32"},
                       "torch: how weights are kept");
+  settings->Add("weight_cache", &o.weight_cache,
+                "torch: folder that keeps packed weights for the next start, shared by all workers "
+                "of this machine; off: pack at every start");
+  settings->Add("weight_cache_bytes", &o.weight_cache_bytes, int64_t{1} << 20,
+                std::numeric_limits<int64_t>::max() / 2,
+                "most bytes of --weight_cache; models used longest ago give way");
   settings->Add("threads", &o.threads, 0, 1024, "torch: compute threads; 0: one per core");
   settings->Add("kv_bytes", &o.kv_bytes, int64_t{1} << 16, std::numeric_limits<int64_t>::max() / 2,
                 "memory of the KV cache, allocated at start");

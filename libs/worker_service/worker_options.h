@@ -23,6 +23,8 @@ struct WorkerOptions {
   std::string model;             // torch: a .gguf file or a Hugging Face folder.
   std::string model_name;        // Empty: what the model calls itself.
   std::string weight_format = "int8";
+  std::string weight_cache = "off";  // Folder of packed weights, or off.
+  int64_t weight_cache_bytes = int64_t{32} << 30;
   int32_t threads = 0;  // Of the torch engine; 0: one per core.
   int64_t kv_bytes = int64_t{1} << 30;
   int32_t context_limit = 0;  // 0: what the model was made for.

@@ -102,13 +102,16 @@ def make_plan(
             *flags,
         )
 
+    def engine_flags(process: str, files: tuple[str, str]) -> list[tuple[str, str]]:
+        return _engine_flags(settings, process, engine, files, places.home)
+
     small, large = model("small_worker", "model", "small"), model("large_worker", "model", "large")
     model_name = settings.value("gateway", "model_name", "tokenrouter")
     return Plan(
         [
             plan("scheduler"),
-            dialler("small_worker", *_engine_flags(settings, "small_worker", engine, small)),
-            dialler("large_worker", *_engine_flags(settings, "large_worker", engine, large)),
+            dialler("small_worker", *engine_flags("small_worker", small)),
+            dialler("large_worker", *engine_flags("large_worker", large)),
             dialler("gateway", model("gateway", "tokenizer", "small"), ("model_name", model_name)),
         ],
         addresses,
@@ -117,7 +120,11 @@ def make_plan(
 
 
 def _engine_flags(
-    settings: LaunchSettings, process: str, engine: EngineChoice, model: tuple[str, str]
+    settings: LaunchSettings,
+    process: str,
+    engine: EngineChoice,
+    model: tuple[str, str],
+    home: Path,
 ) -> list[tuple[str, str]]:
     if engine.timed is not None:
         return [("engine", "timed"), ("timed_curve", engine.timed), ("tokenizer", model[1])]
@@ -131,6 +138,7 @@ def _engine_flags(
         ("engine", settings.value(process, "engine", "torch")),
         model,
         ("threads", threads),
+        ("weight_cache", settings.value(process, "weight_cache", str(home / "packed"))),
         ("device_key", settings.value(process, "device_key", "cpu")),
     ]
 

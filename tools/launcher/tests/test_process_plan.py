@@ -49,6 +49,7 @@ class ProcessPlanTest(unittest.TestCase):
                 "pair": "default",
                 "engine": "torch",
                 "threads": default_threads(),
+                "weight_cache": "/home/packed",
                 "device_key": "cpu",
                 "model": "/home/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
             },
