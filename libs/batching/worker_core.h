@@ -45,10 +45,12 @@ struct WorkerCoreOptions {
   std::string pair;
   std::string tokenizer_fingerprint;  // Empty: not checked.
   std::vector<TokenId> eos_ids;
-  std::string device_key;          // Workers that share it take turns; empty: a device of its own.
-  int32_t max_sequences = 256;     // Told to the scheduler; twice as many are refused.
-  int32_t max_rows = 64;           // Of a step.
-  int64_t max_step_tokens = 512;   // New ids of a step; at least kMaxVerify + 1.
+  std::string device_key;         // Workers that share it take turns; empty: a device of its own.
+  int32_t max_sequences = 256;    // Told to the scheduler; twice as many are refused.
+  int32_t max_rows = 64;          // Of a step.
+  int64_t max_step_tokens = 512;  // New ids of a step; at least kMaxVerify + 1.
+  absl::Duration max_step =       // Predicted time of a step: a longer prompt is read in chunks.
+      absl::InfiniteDuration();
   int64_t idle_step_tokens = 128;  // Of a step in which nothing is ready and sequences without a
                                    // turn catch up; 0: never. Ignored with a device key.
   bool prefix_cache = true;        // Closed sequences keep their KV for others that start alike.
@@ -145,7 +147,7 @@ class WorkerCore {
   void Settle(const SequenceState& sequence);
 
   std::vector<SequenceState*> Snapshot(std::vector<RowSnapshot>* rows);
-  // Of the next step: a chunk of a prompt must not outlast a turn on a shared device.
+  // Of the next step: a chunk of a prompt must not outlast max_step, nor a turn on a shared device.
   int64_t MostStepTokens() const;
   BatchPlan PlanWithinBlocks(std::vector<SequenceState*>* sequences);
   // Drops somebody's KV for it; false when nobody may be dropped.

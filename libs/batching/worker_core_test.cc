@@ -176,6 +176,18 @@ class ForeseeingEngine : public FakeEngine {
   }
 };
 
+TEST_F(WorkerCoreTest, CutsAPromptSoThatAStepIsShort) {
+  for (const auto& [max_ms, chunk] : {std::pair(50, 50), {1, kMaxVerify + 1}, {500, 120}}) {
+    Start({.max_step_tokens = 200, .max_step = absl::Milliseconds(max_ms)});
+    ForeseeingEngine engine(
+        {.model = {.usable_ids = 50}, .context_limit = 256, .block_size = 4, .total_blocks = 1000});
+    core_ = std::make_unique<WorkerCore>(core_->options(), &engine);
+    Attach();
+    Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(120, 3)));
+    EXPECT_EQ(Step()->step().new_ids(), chunk) << max_ms;
+  }
+}
+
 TEST_F(WorkerCoreTest, CutsAPromptSoThatAChunkFitsIntoATurn) {
   for (const auto& [max_ms, chunk] : {std::pair(50, 50), {1, kMaxVerify + 1}, {500, 120}}) {
     Start({.device_key = "gpu", .max_step_tokens = 200});

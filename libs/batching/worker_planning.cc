@@ -12,6 +12,8 @@ namespace {
 
 // Share of the blocks that catching up leaves free.
 constexpr int64_t kIdleReserveShare = 8;
+// A chunk takes at least so many times a step of one id: each reads all weights again.
+constexpr int kLeastChunk = 3;
 
 }  // namespace
 
@@ -37,8 +39,9 @@ std::vector<SequenceState*> WorkerCore::Snapshot(std::vector<RowSnapshot>* rows)
 }
 
 int64_t WorkerCore::MostStepTokens() const {
-  if (!lease_.needed()) return options_.max_step_tokens;
-  const auto fits = [this](int64_t ids) { return engine_->Predict(1, ids) <= lease_.length(); };
+  absl::Duration most_time = std::max(options_.max_step, kLeastChunk * engine_->Predict(1, 1));
+  if (lease_.needed()) most_time = std::min(most_time, lease_.length());
+  const auto fits = [&](int64_t ids) { return engine_->Predict(1, ids) <= most_time; };
   int64_t least = kMaxVerify + 1;  // The choices of one row cannot be cut.
   int64_t most = options_.max_step_tokens;
   if (fits(most)) return most;

@@ -47,6 +47,9 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
   settings->Add("max_rows", &o.max_rows, 1, 4096, "rows of one step");
   settings->Add("max_step_tokens", &o.max_step_tokens, kMaxVerify + 1, 1 << 20,
                 "new ids of one step");
+  settings->Add("max_step_ms", &o.max_step_ms, 1, 3600 * 1000,
+                "predicted time of one step: longer prompts are read in chunks, and rows that "
+                "write go on between them");
   settings->Add("max_sequences", &o.max_sequences, 1, 1 << 16, "open requests");
   settings->Add("calibrate", &o.calibrate,
                 "measure what steps cost before attaching, for up to two seconds; the scheduler "

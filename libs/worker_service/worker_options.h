@@ -36,6 +36,7 @@ struct WorkerOptions {
 
   int32_t max_rows = 64;
   int32_t max_step_tokens = 512;
+  int32_t max_step_ms = 250;
   int32_t max_sequences = 256;
   bool calibrate = true;     // Measure steps before attaching; engine=fake never does.
   bool prefix_cache = true;  // Closed requests keep their KV for others that start alike.

@@ -40,6 +40,7 @@ WorkerCoreOptions CoreOptions(Role role, const WorkerOptions& options, const Wor
   core.max_sequences = options.max_sequences;
   core.max_rows = options.max_rows;
   core.max_step_tokens = options.max_step_tokens;
+  core.max_step = absl::Milliseconds(options.max_step_ms);
   core.prefix_cache = options.prefix_cache;
   return core;
 }

@@ -3,6 +3,7 @@
 //   extend     passes of 8..64 new ids per row, and the best GEMM rate found on this machine
 //   bandwidth  read bandwidth of the machine
 //   prefix     what the prefix cache saves on real processes (no peer)
+//   delay      what a long prompt does to rows that write, on real processes (no peer)
 //   engine_bench --small=A.gguf --large=B.gguf --peer=none|PROGRAM [--part=decode,extend]
 //       [--models=small,large] [--formats=int8,int4] [--rows=1,8] [--contexts=64] [--rounds=3]
 // PROGRAM is llama_cpp_peer, which `./tokenrouter bench engine` builds. Wants a quiet machine:
@@ -23,6 +24,7 @@
 #include "libs/config/settings.h"
 #include "libs/status/status_macros.h"
 #include "libs/torch_engine/weight_format.h"
+#include "tests/bench/delay_part.h"
 #include "tests/bench/engine_bandwidth.h"
 #include "tests/bench/engine_decode_part.h"
 #include "tests/bench/engine_extend_part.h"
@@ -42,7 +44,8 @@ const std::vector<Part>& Parts() {
   static const auto* const parts = new std::vector<Part>{{"decode", RunDecodePart},
                                                          {"extend", RunExtendPart},
                                                          {"bandwidth", RunBandwidthPart},
-                                                         {"prefix", RunPrefixPart}};
+                                                         {"prefix", RunPrefixPart},
+                                                         {"delay", RunDelayPart}};
   return *parts;
 }
 
