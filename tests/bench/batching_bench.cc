@@ -2,9 +2,10 @@
 //   grid      simulated: the model against the best of greedy, static, fixed wait, longest queue
 //   exact     simulated: the model against the optimum of the exact solver, up to 16 requests
 //   timed     real processes on timed engines: measured against simulated, model against baselines
-//   overhead  real processes: latency that routing adds, processor time per token
-//   plot_*    draws the rows of an earlier run: --rows=FILE --plot=FILE.svg
-//   batching_bench [--part=grid,exact,timed,overhead] [--set=h200] [--devices=1,2] [--n=1,16,64]
+//   large_kv  real processes on timed engines: a small KV pool of the large model against all it
+//   wants overhead  real processes: latency that routing adds, processor time per token plot_*
+//   draws the rows of an earlier run: --rows=FILE --plot=FILE.svg batching_bench
+//   [--part=grid,exact,timed,large_kv,overhead] [--set=h200] [--devices=1,2] [--n=1,16,64]
 // The real pair is serve_bench. timed and overhead want a quiet machine.
 #include <algorithm>
 #include <cstdlib>
@@ -22,6 +23,7 @@
 #include "libs/status/status_macros.h"
 #include "tests/bench/batching_options.h"
 #include "tests/bench/grid_part.h"
+#include "tests/bench/large_kv_part.h"
 #include "tests/bench/overhead_part.h"
 #include "tests/bench/plot_part.h"
 #include "tests/bench/timed_part.h"
@@ -33,8 +35,9 @@ using Part = std::pair<std::string, std::function<absl::Status(const BatchingBen
 
 const std::vector<Part>& Parts() {
   static const auto* const parts = new std::vector<Part>{
-      {"grid", RunGridPart},         {"exact", RunExactPart}, {"timed", RunTimedPart},
-      {"overhead", RunOverheadPart}, {"plot_grid", PlotGrid}, {"plot_timed", PlotTimed}};
+      {"grid", RunGridPart},        {"exact", RunExactPart},       {"timed", RunTimedPart},
+      {"large_kv", RunLargeKvPart}, {"overhead", RunOverheadPart}, {"plot_grid", PlotGrid},
+      {"plot_timed", PlotTimed}};
   return *parts;
 }
 
@@ -95,7 +98,8 @@ absl::Status Run(int argc, char** argv) {
   Typed typed;
   BatchingBenchOptions options;
   Settings settings("batching_bench", "Proof of the batching model: simulated and on processes");
-  settings.Add("part", &typed.part, "list of grid, exact, timed, overhead, plot_grid, plot_timed");
+  settings.Add("part", &typed.part,
+               "list of grid, exact, timed, large_kv, overhead, plot_grid, plot_timed");
   settings.Add("rows", &options.rows, "plot_*: file of the rows of an earlier run");
   settings.Add("plot", &options.plot, "plot_*: SVG to write");
   settings.Add("set", &typed.set, "list of named curve sets; empty: all five of the study");

@@ -62,9 +62,10 @@ absl::Status RunLoad(const BatchingBenchOptions& options, const Load& load, Time
 }  // namespace
 
 absl::Status RunOverheadPart(const BatchingBenchOptions& options) {
-  TR_ASSIGN_OR_RETURN(TimedSystem system, TimedSystem::Start(absl::StrCat("base=", kSmallMs),
-                                                             absl::StrCat("base=", kLargeMs), 2,
-                                                             {"--batching=greedy"}));
+  TR_ASSIGN_OR_RETURN(TimedSystem system,
+                      TimedSystem::Start({.small = absl::StrCat("base=", kSmallMs),
+                                          .large = absl::StrCat("base=", kLargeMs),
+                                          .scheduler_flags = {"--batching=greedy"}}));
   for (const int requests : kLatencyRequests) {
     for (const bool busy : {false, true}) {
       TR_RETURN_IF_ERROR(RunLoad(options, {.requests = requests, .busy = busy}, &system));

@@ -51,7 +51,10 @@ absl::StatusOr<Contender> Enter(const Load& load, const BatchingPolicy& policy, 
                                 double simulated) {
   const std::string cv = absl::StrCat(load.set, ",cv=", load.setup.noise_cv);
   TR_ASSIGN_OR_RETURN(TimedSystem system,
-                      TimedSystem::Start(cv, cv, load.devices, FlagsOf(policy, asked)));
+                      TimedSystem::Start({.small = cv,
+                                          .large = cv,
+                                          .devices = load.devices,
+                                          .scheduler_flags = FlagsOf(policy, asked)}));
   return Contender{
       .name = std::string(PolicyName(asked)),
       .parameters = asked == Kind::kModel ? "online" : DescribePolicy(policy, load.devices == 1),

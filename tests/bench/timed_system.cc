@@ -6,22 +6,28 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
+#include "libs/worker_service/hash_engine_setup.h"
 
 namespace tokenrouter {
+namespace {
 
-absl::StatusOr<TimedSystem> TimedSystem::Start(const std::string& small, const std::string& large,
-                                               int devices,
-                                               std::vector<std::string> scheduler_flags) {
+constexpr int64_t kAmpleKvBytes = int64_t{1} << 32;
+
+}  // namespace
+
+absl::StatusOr<TimedSystem> TimedSystem::Start(TimedOptions timed) {
+  const auto kv = [](int64_t bytes) { return absl::StrCat("--kv_bytes=", bytes); };
   ClusterOptions options{
       .worker_flags = {"--engine=timed", "--max_rows=1024", "--max_step_tokens=65536",
-                       "--max_sequences=1024", "--prefix_cache=false",
-                       absl::StrCat("--kv_bytes=", int64_t{1} << 32)},
-      .small_flags = {"--timed_curve=" + small},
-      .large_flags = {"--timed_curve=" + large},
-      .scheduler_flags = std::move(scheduler_flags),
+                       "--max_step_ms=60000", "--max_sequences=1024", "--prefix_cache=false"},
+      .small_flags = {"--timed_curve=" + timed.small, kv(kAmpleKvBytes)},
+      .large_flags = {"--timed_curve=" + timed.large},
+      .scheduler_flags = std::move(timed.scheduler_flags),
       .start_gateway = false};
-  options.scheduler_flags.push_back("--large_prefill=lazy");
-  if (devices == 1) options.worker_flags.push_back("--device_key=shared");
+  options.large_flags.push_back(
+      kv(timed.large_kv_tokens > 0 ? timed.large_kv_tokens * kHashKvBytesPerToken : kAmpleKvBytes));
+  options.scheduler_flags.push_back("--large_prefill=" + timed.large_prefill);
+  if (timed.devices == 1) options.worker_flags.push_back("--device_key=shared");
   TR_ASSIGN_OR_RETURN(auto cluster, Cluster::Start(std::move(options)));
   return TimedSystem(std::move(cluster));
 }

@@ -2,6 +2,7 @@
 // Ownership: owns the processes. Threads: one.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,13 +21,20 @@ struct TimedBurst {
   double scheduler_us = 0, small_worker_us = 0, large_worker_us = 0;
 };
 
+struct TimedOptions {
+  std::string small, large;  // Curves (libs/inference/step_curve.h).
+  int devices = 2;
+  std::vector<std::string> scheduler_flags = {};
+  int64_t large_kv_tokens = 0;  // 0: out of the way.
+  // By default the large model reads nothing ahead: as in the simulator, it reads what its rows
+  // have not seen.
+  std::string large_prefill = "lazy";
+};
+
 class TimedSystem {
  public:
-  // `small` and `large` are curves (libs/inference/step_curve.h). Limits of the workers are out of
-  // the way, and the large model reads nothing ahead: as in the simulator, it reads what its rows
-  // have not seen.
-  static absl::StatusOr<TimedSystem> Start(const std::string& small, const std::string& large,
-                                           int devices, std::vector<std::string> scheduler_flags);
+  // Other limits of the workers are out of the way.
+  static absl::StatusOr<TimedSystem> Start(TimedOptions options);
 
   // The scheduler's address is filled in. Fails also when a process has died.
   absl::StatusOr<TimedBurst> Run(SubmitLoopOptions options);
