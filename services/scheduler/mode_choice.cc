@@ -1,5 +1,6 @@
 #include "services/scheduler/mode_choice.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
@@ -23,11 +24,21 @@ bool ModeChoice::TakeProbe(absl::Time now) {
   return true;
 }
 
+bool ModeChoice::FallsNow(int32_t load, absl::Time now) {
+  if (load >= load_ * (1.0 - options_.load_step)) {
+    fell_at_ = absl::InfiniteFuture();
+    return false;
+  }
+  fell_at_ = std::min(fell_at_, now);
+  return now - fell_at_ < options_.fallen_for;
+}
+
 void ModeChoice::Follow(int32_t live, const PairPlan* plan, bool certain, absl::Time now) {
   // A moment without a request says nothing against the load of the others.
   const bool idle = live == 0 && load_ > 0;
-  rates_.Follow(mode(), live, idle ? load_ : plan != nullptr ? plan->inputs.requests : 0, now);
-  if (plan == nullptr || live == 0) return;
+  const bool known = plan != nullptr && live > 0 && !FallsNow(live, now);
+  rates_.Follow(mode(), live, idle ? load_ : known ? plan->inputs.requests : 0, now);
+  if (!known) return;
   const ServiceMode before = mode();
   state_ = Next(*plan, certain, now);
   if (mode() == before) return;
@@ -63,10 +74,9 @@ ModeState ModeChoice::Next(const PairPlan& plan, bool certain, absl::Time now) {
 }
 
 bool ModeChoice::Doubts(const PairPlan& plan, bool certain) const {
-  const ModePrediction& said = plan.prediction;
-  const double measured = *rates_.Measured(mode(), plan.inputs.requests);
-  return !certain || measured < options_.fair_share * RateOf(said, mode()) ||
-         measured < options_.clear_gain * RateOf(said, Other());
+  const int32_t load = plan.inputs.requests;
+  if (!certain && rates_.Windows(mode(), load) >= options_.patient_windows) return true;
+  return *rates_.Measured(mode(), load) < options_.fair_share * RateOf(plan.prediction, mode());
 }
 
 }  // namespace tokenrouter

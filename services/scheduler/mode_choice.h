@@ -1,8 +1,9 @@
 // ModeChoice decides how a pair serves: routed, or by the large model alone. It follows the better
 // of the two by what was measured at such a load (service_rates.h) and, for what was not, by the
 // plan's prediction. A prediction that it has reason to doubt is tried: the other mode comes into
-// force until it has been measured. A changed load is answered at once, a changed estimate with
-// hysteresis (mode_controller.h).
+// force until it has been measured. A load that grew is answered at once, one that fell when it has
+// stayed there for a moment (requests that came together do not end together), a changed estimate
+// with hysteresis (mode_controller.h).
 // Threads: lives on the scheduler's loop. Cost: O(1) per call.
 #pragma once
 
@@ -19,11 +20,11 @@ struct ModeChoiceOptions {
   ModeOptions hysteresis;
   // A load that has moved by this share is another one.
   double load_step = 0.2;
-  // A prediction is not doubted where it says that the mode in force is this many times as fast as
-  // the other, and where what is measured of the mode in force is no less than this share of what
-  // was predicted.
-  double clear_gain = 1.5;
+  absl::Duration fallen_for = absl::Seconds(1);
+  // A prediction is in doubt where the mode in force makes less than this share of what was
+  // predicted of it, and where evidence still lacks after so many measured windows.
   double fair_share = 0.7;
+  int patient_windows = 4;
   // A mode that is tried has so long to be measured.
   absl::Duration most_trial = absl::Minutes(1);
   // While the large model writes everything nobody sees how often the algorithm would route, so a
@@ -50,14 +51,17 @@ class ModeChoice {
 
  private:
   ServiceMode Other() const;
+  // Whether `load` is lower than the one decided for, and has not been for long.
+  bool FallsNow(int32_t load, absl::Time now);
   ModeState Next(const PairPlan& plan, bool certain, absl::Time now);
   bool Doubts(const PairPlan& plan, bool certain) const;
 
   const ModeChoiceOptions options_;
   ServiceRates rates_;
   ModeState state_;
-  int32_t load_ = 0;       // That it was decided for.
-  bool on_trial_ = false;  // The mode in force, until it is measured or then:
+  int32_t load_ = 0;                             // That it was decided for.
+  absl::Time fell_at_ = absl::InfiniteFuture();  // The load has been lower since.
+  bool on_trial_ = false;                        // The mode in force, until it is measured or then:
   absl::Time tried_until_;
   uint64_t switches_ = 0;
   absl::Time probed_at_ = absl::InfinitePast();

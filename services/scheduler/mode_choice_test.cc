@@ -43,14 +43,27 @@ class ModeChoiceTest : public ::testing::Test {
 };
 
 TEST_F(ModeChoiceTest, FollowsACertainPredictionAtOnce) {
+  Serve(1, {40, 23}, {40, 23}, kTick);
+  EXPECT_EQ(choice_.mode(), kRouted);
   Serve(16, {100, 150}, {100, 150}, kTick);
   EXPECT_EQ(choice_.mode(), kLargeAlone);
-  Serve(1, {40, 23}, {40, 23}, kTick);
+  Serve(1, {40, 23}, {40, 23}, absl::Seconds(1.1));
   EXPECT_EQ(choice_.mode(), kRouted);
 }
 
-TEST_F(ModeChoiceTest, NeverTriesWhatIsClearlyWorse) {
+TEST_F(ModeChoiceTest, ALoadThatFallsForAMomentChangesNothing) {
+  Serve(16, {100, 150}, {100, 150}, absl::Seconds(1));
+  for (int burst = 0; burst < 10; ++burst) {
+    Serve(1, {40, 23}, {40, 23}, absl::Seconds(0.8));
+    Serve(16, {100, 150}, {100, 150}, absl::Seconds(3));
+  }
+  EXPECT_EQ(choice_.mode(), kLargeAlone);
+  EXPECT_EQ(choice_.switches(), 1u);
+}
+
+TEST_F(ModeChoiceTest, NeverTriesWhatItHasNoReasonToDoubt) {
   Serve(1, {46, 23}, {42, 24}, absl::Minutes(20));
+  Serve(2, {66, 44}, {56, 41}, absl::Minutes(20));
   EXPECT_EQ(choice_.switches(), 0u);
 }
 
@@ -60,13 +73,15 @@ TEST_F(ModeChoiceTest, TriesTheOtherModeWhenItsOwnIsBelowWhatWasSaid) {
   EXPECT_EQ(choice_.mode(), kLargeAlone);
 }
 
-TEST_F(ModeChoiceTest, TriesTheOtherModeWhenNobodyKnows) {
+TEST_F(ModeChoiceTest, TriesTheOtherModeWhenNobodyKnowsForLong) {
+  Serve(8, {60, 27}, {50, 90}, absl::Seconds(18), /*certain=*/false);
+  EXPECT_EQ(choice_.mode(), kRouted) << "evidence may come";
   Serve(8, {60, 27}, {50, 90}, absl::Minutes(2), /*certain=*/false);
   EXPECT_EQ(choice_.mode(), kLargeAlone);
 }
 
 TEST_F(ModeChoiceTest, ATrialThatLosesIsShortAndSeldom) {
-  Serve(4, {100, 90}, {100, 50}, absl::Hours(1));
+  Serve(4, {150, 90}, {100, 50}, absl::Hours(1));
   EXPECT_EQ(choice_.mode(), kRouted);
   EXPECT_GT(choice_.switches(), 0u);
   EXPECT_GT(static_cast<double>(committed_) / 3600, 98) << "of 100";
@@ -83,13 +98,13 @@ TEST_F(ModeChoiceTest, KnowsALoadThatComesBack) {
 }
 
 TEST_F(ModeChoiceTest, ATrialEndsWithItsLoadOrItsTime) {
-  Serve(16, {60, 55}, {50, 55}, absl::Seconds(11));
+  Serve(16, {80, 45}, {50, 55}, absl::Seconds(11));
   ASSERT_EQ(choice_.mode(), kLargeAlone) << "on trial: one window was measured";
-  Serve(1, {40, 23}, {40, 23}, kTick);
+  Serve(1, {40, 23}, {40, 23}, absl::Seconds(2));
   EXPECT_EQ(choice_.mode(), kRouted);
-  Serve(8, {60, 40}, {50, 0}, absl::Seconds(12));
+  Serve(8, {80, 40}, {50, 0}, absl::Seconds(20));
   ASSERT_EQ(choice_.mode(), kLargeAlone) << "where nothing comes";
-  Serve(8, {60, 40}, {50, 0}, absl::Seconds(65));
+  Serve(8, {80, 40}, {50, 0}, absl::Seconds(65));
   EXPECT_EQ(choice_.mode(), kRouted);
 }
 

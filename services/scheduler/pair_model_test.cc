@@ -108,8 +108,8 @@ TEST(PairModelTest, StandsBackWhereTheLargeModelIsBoundByCompute) {
   Serve(&model, 32, kStart + absl::Seconds(1), kStart + absl::Seconds(5));
   EXPECT_EQ(model.mode(), ServiceMode::kLargeAlone);
   EXPECT_GE(model.mode_switches(), 1u);
-  Serve(&model, 1, kStart + absl::Seconds(5), kStart + absl::Seconds(5.5));
-  EXPECT_EQ(model.mode(), ServiceMode::kRouted) << "a new load is answered at once";
+  Serve(&model, 1, kStart + absl::Seconds(5), kStart + absl::Seconds(6.5));
+  EXPECT_EQ(model.mode(), ServiceMode::kRouted) << "a load that has fallen is answered soon";
 }
 
 TEST(PairModelTest, StaysRoutedWhileACurveIsUnsure) {

@@ -11,8 +11,12 @@ namespace {
 // to the cost of a mode, but not alone.
 constexpr absl::Duration kWindow = absl::Seconds(2);
 constexpr double kWindowTokens = 32;
-// What a window counts, and at least an even share of the first few.
-constexpr double kLearn = 0.3;
+// After a change of mode a request goes on in the old one until its window or its turn ends.
+constexpr double kSettleTokens = 64;
+// A window that a change of load cuts short counts from this share on.
+constexpr double kLeastShare = 0.25;
+// Of what was remembered, after a whole window more.
+constexpr double kKeep = 0.7;
 // Of what is not in force; doubles with every spell.
 constexpr absl::Duration kMemory = absl::Minutes(2);
 constexpr int kMostDoublings = 5;
@@ -31,7 +35,12 @@ bool ServiceRates::Forgotten(const Memory& memory) const {
 std::optional<double> ServiceRates::Measured(ServiceMode mode, int32_t load) const {
   const Memory& memory = memories_[static_cast<int>(mode)][SizeOf(load)];
   if (Forgotten(memory)) return std::nullopt;
-  return memory.per_request * load;
+  return memory.tokens / memory.request_seconds * load;
+}
+
+int ServiceRates::Windows(ServiceMode mode, int32_t load) const {
+  const Memory& memory = memories_[static_cast<int>(mode)][SizeOf(load)];
+  return Forgotten(memory) ? 0 : memory.windows;
 }
 
 ModePrediction ServiceRates::Correct(ModePrediction prediction, int32_t load) const {
@@ -51,26 +60,46 @@ void ServiceRates::Follow(ServiceMode mode, int32_t live, int32_t load, absl::Ti
   const absl::Duration step = live_ > 0 ? now - seen_ : absl::ZeroDuration();
   const int32_t served = std::exchange(live_, live);
   seen_ = now;
-  if (std::exchange(mode_, mode) != mode) {
-    settling_ = true;
-    new_spell_ = true;
-    return Begin();
+  if (mode != mode_) {
+    Interrupt();
+    mode_ = mode;
+    settling_ = new_spell_ = true;
+    return;
   }
   if (live == 0) settling_ = false;  // Whoever comes now is served in this mode from the start.
-  if (load == 0) return Begin();
-  if (std::exchange(size_, SizeOf(load)) != SizeOf(load)) {
+  if (load == 0) return Interrupt();
+  if (SizeOf(load) != size_) {
+    Interrupt();
+    size_ = SizeOf(load);
     new_spell_ = true;
-    return Begin();
+    return;
   }
   served_ += step;
   request_seconds_ += served * absl::ToDoubleSeconds(step);
-  const double wanted = kWindowTokens * request_seconds_ / absl::ToDoubleSeconds(served_);
-  if (served_ >= kWindow && static_cast<double>(committed_) >= wanted) Finish();
+  if (served_ < kWindow || Written() < (settling_ ? kSettleTokens : kWindowTokens)) return;
+  if (settling_) {
+    settling_ = false;
+    return Begin();
+  }
+  Conclude();
+}
+
+double ServiceRates::Written() const {
+  if (request_seconds_ <= 0) return 0;
+  return static_cast<double>(committed_) * absl::ToDoubleSeconds(served_) / request_seconds_;
 }
 
 void ServiceRates::Conclude() {
+  if (request_seconds_ <= 0) return;
+  Remember(1);
+  ++memories_[static_cast<int>(mode_)][size_].windows;
   settling_ = false;
-  if (request_seconds_ > 0) Finish();
+}
+
+void ServiceRates::Interrupt() {
+  const double share = std::min(1.0, Written() / kWindowTokens);
+  if (!settling_ && share >= kLeastShare) Remember(share);
+  Begin();
 }
 
 void ServiceRates::Begin() {
@@ -79,19 +108,16 @@ void ServiceRates::Begin() {
   request_seconds_ = 0;
 }
 
-void ServiceRates::Finish() {
-  if (!std::exchange(settling_, false)) {
-    Memory* const memory = &memories_[static_cast<int>(mode_)][size_];
-    if (std::exchange(new_spell_, false)) {
-      if (Forgotten(*memory)) memory->windows = 0;
-      ++memory->spells;
-    }
-    const double per_request = static_cast<double>(committed_) / request_seconds_;
-    ++memory->windows;
-    memory->per_request +=
-        std::max(kLearn, 1.0 / memory->windows) * (per_request - memory->per_request);
-    memory->at = seen_;
+void ServiceRates::Remember(double share) {
+  Memory* const memory = &memories_[static_cast<int>(mode_)][size_];
+  if (std::exchange(new_spell_, false)) {
+    if (Forgotten(*memory)) *memory = {.spells = memory->spells};
+    ++memory->spells;
   }
+  const double keep = std::pow(kKeep, share);
+  memory->tokens = keep * memory->tokens + static_cast<double>(committed_);
+  memory->request_seconds = keep * memory->request_seconds + request_seconds_;
+  memory->at = seen_;
   Begin();
 }
 

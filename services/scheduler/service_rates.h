@@ -28,6 +28,8 @@ class ServiceRates {
 
   // Of all `load` requests together; nothing if it was never measured, or is forgotten.
   std::optional<double> Measured(ServiceMode mode, int32_t load) const;
+  // Windows that it is measured by.
+  int Windows(ServiceMode mode, int32_t load) const;
   // The prediction for such a load, with what was measured in place of what was predicted.
   ModePrediction Correct(ModePrediction prediction, int32_t load) const;
 
@@ -35,16 +37,21 @@ class ServiceRates {
   // Loads of about 2^i, i = 0 .. kSizes - 1 and all beyond.
   static constexpr int kSizes = 12;
   struct Memory {
-    double per_request = 0;
-    int windows = 0;  // That it is the mean of; fading.
-    int spells = 0;   // How often the mode came into force at such a load.
+    double tokens = 0, request_seconds = 0;  // Both fade alike.
+    int windows = 0;                         // Whole ones in it.
+    int spells = 0;                          // How often the mode came into force at such a load.
     absl::Time at = absl::InfinitePast();
   };
 
   static int SizeOf(int32_t load);
   bool Forgotten(const Memory& memory) const;
+  // Tokens per request in this window.
+  double Written() const;
   void Begin();
-  void Finish();
+  // Ends the window early.
+  void Interrupt();
+  // `share` of a whole window.
+  void Remember(double share);
 
   Memory memories_[2][kSizes];  // By mode.
   ServiceMode mode_ = ServiceMode::kRouted;

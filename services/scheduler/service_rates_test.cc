@@ -76,6 +76,16 @@ TEST_F(ServiceRatesTest, AWindowHoldsMoreThanAPrompt) {
   EXPECT_THAT(rates_.Measured(kRouted, 4), Optional(DoubleNear(16, 1)));
 }
 
+TEST_F(ServiceRatesTest, WhatALoadCutShortCountsBesideWholeWindows) {
+  // As bursts do: prompts in the first part, then half a window without.
+  for (int burst = 0; burst < 10; ++burst) {
+    Serve(kRouted, 4, 8, absl::Seconds(4));
+    Serve(kRouted, 4, 32, absl::Seconds(0.5));
+    Serve(kRouted, 1, 50, absl::Seconds(0.01));
+  }
+  EXPECT_THAT(rates_.Measured(kRouted, 4), Optional(DoubleNear(4 * 48 / 4.5, 3)));
+}
+
 TEST_F(ServiceRatesTest, ALoadOnTheMoveIsNotMeasured) {
   for (int i = 0; i < 100; ++i) {
     rates_.Commit(100);
