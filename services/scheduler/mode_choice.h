@@ -23,7 +23,7 @@ struct ModeChoiceOptions {
   absl::Duration fallen_for = absl::Seconds(1);
   // A prediction is in doubt where the mode in force makes less than this share of what was
   // predicted of it, and where evidence still lacks after so many measured windows.
-  double fair_share = 0.7;
+  double fair_share = 0.6;
   int patient_windows = 4;
   // A mode that is tried has so long to be measured.
   absl::Duration most_trial = absl::Minutes(1);

@@ -64,12 +64,14 @@ TEST_F(ModeChoiceTest, ALoadThatFallsForAMomentChangesNothing) {
 TEST_F(ModeChoiceTest, NeverTriesWhatItHasNoReasonToDoubt) {
   Serve(1, {46, 23}, {42, 24}, absl::Minutes(20));
   Serve(2, {66, 44}, {56, 41}, absl::Minutes(20));
-  EXPECT_EQ(choice_.switches(), 0u);
+  Serve(8, {133, 150}, {94, 104}, absl::Minutes(2));
+  EXPECT_EQ(choice_.mode(), kLargeAlone) << "prompts take from both";
+  EXPECT_EQ(choice_.switches(), 1u);
 }
 
 TEST_F(ModeChoiceTest, TriesTheOtherModeWhenItsOwnIsBelowWhatWasSaid) {
   // The plan thinks little of the large model alone, for a reason that is not so.
-  Serve(16, {60, 27}, {40, 90}, absl::Minutes(2));
+  Serve(16, {70, 27}, {40, 90}, absl::Minutes(2));
   EXPECT_EQ(choice_.mode(), kLargeAlone);
 }
 
@@ -81,14 +83,14 @@ TEST_F(ModeChoiceTest, TriesTheOtherModeWhenNobodyKnowsForLong) {
 }
 
 TEST_F(ModeChoiceTest, ATrialThatLosesIsShortAndSeldom) {
-  Serve(4, {150, 90}, {100, 50}, absl::Hours(1));
+  Serve(4, {180, 90}, {100, 50}, absl::Hours(1));
   EXPECT_EQ(choice_.mode(), kRouted);
   EXPECT_GT(choice_.switches(), 0u);
   EXPECT_GT(static_cast<double>(committed_) / 3600, 98) << "of 100";
 }
 
 TEST_F(ModeChoiceTest, KnowsALoadThatComesBack) {
-  const Rates said = {60, 55}, real = {40, 90};
+  const Rates said = {80, 55}, real = {40, 90};
   Serve(16, said, real, absl::Minutes(1));
   ASSERT_EQ(choice_.mode(), kLargeAlone);
   Serve(1, {40, 23}, {40, 23}, absl::Seconds(10));
@@ -98,13 +100,13 @@ TEST_F(ModeChoiceTest, KnowsALoadThatComesBack) {
 }
 
 TEST_F(ModeChoiceTest, ATrialEndsWithItsLoadOrItsTime) {
-  Serve(16, {80, 45}, {50, 55}, absl::Seconds(11));
+  Serve(16, {90, 45}, {50, 55}, absl::Seconds(11));
   ASSERT_EQ(choice_.mode(), kLargeAlone) << "on trial: one window was measured";
   Serve(1, {40, 23}, {40, 23}, absl::Seconds(2));
   EXPECT_EQ(choice_.mode(), kRouted);
-  Serve(8, {80, 40}, {50, 0}, absl::Seconds(20));
+  Serve(8, {90, 40}, {50, 0}, absl::Seconds(20));
   ASSERT_EQ(choice_.mode(), kLargeAlone) << "where nothing comes";
-  Serve(8, {80, 40}, {50, 0}, absl::Seconds(65));
+  Serve(8, {90, 40}, {50, 0}, absl::Seconds(65));
   EXPECT_EQ(choice_.mode(), kRouted);
 }
 

@@ -44,15 +44,18 @@ int ServiceRates::Windows(ServiceMode mode, int32_t load) const {
 }
 
 ModePrediction ServiceRates::Correct(ModePrediction prediction, int32_t load) const {
-  const auto correct = [&](ServiceMode mode, double* per_s, double* ms_per_token) {
-    const std::optional<double> measured = Measured(mode, load);
-    if (!measured) return;
-    *per_s = *measured;
-    *ms_per_token = 1000.0 * load / *measured;
+  const std::optional<double> routed = Measured(ServiceMode::kRouted, load);
+  const std::optional<double> large_alone = Measured(ServiceMode::kLargeAlone, load);
+  // What takes from the one mode beside the plan, prompts above all, takes from the other as well.
+  const auto share = [](std::optional<double> measured, double predicted) {
+    return measured ? std::min(1.0, *measured / predicted) : 1.0;
   };
-  correct(ServiceMode::kRouted, &prediction.routed_per_s, &prediction.routed_ms_per_token);
-  correct(ServiceMode::kLargeAlone, &prediction.large_alone_per_s,
-          &prediction.large_alone_ms_per_token);
+  const double of_routed = share(routed, prediction.routed_per_s);
+  const double of_large_alone = share(large_alone, prediction.large_alone_per_s);
+  prediction.routed_per_s = routed.value_or(prediction.routed_per_s * of_large_alone);
+  prediction.large_alone_per_s = large_alone.value_or(prediction.large_alone_per_s * of_routed);
+  prediction.routed_ms_per_token = 1000.0 * load / prediction.routed_per_s;
+  prediction.large_alone_ms_per_token = 1000.0 * load / prediction.large_alone_per_s;
   return prediction;
 }
 

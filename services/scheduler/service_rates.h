@@ -30,7 +30,8 @@ class ServiceRates {
   std::optional<double> Measured(ServiceMode mode, int32_t load) const;
   // Windows that it is measured by.
   int Windows(ServiceMode mode, int32_t load) const;
-  // The prediction for such a load, with what was measured in place of what was predicted.
+  // The prediction for such a load, with what was measured in place of what was predicted; where
+  // one mode alone was measured and made less than predicted, the other is taken down alike.
   ModePrediction Correct(ModePrediction prediction, int32_t load) const;
 
  private:

@@ -108,17 +108,20 @@ TEST_F(ServiceRatesTest, ForgetsTheOtherModeLaterEachTime) {
   EXPECT_EQ(rates_.Measured(kRouted, 4), std::nullopt);
 }
 
-TEST_F(ServiceRatesTest, CorrectsWhatWasMeasured) {
+TEST_F(ServiceRatesTest, CorrectsAPredictionByWhatWasMeasured) {
+  const ModePrediction said = {.policy = {},
+                               .routed_per_s = 110,
+                               .large_alone_per_s = 100,
+                               .routed_ms_per_token = 36,
+                               .large_alone_ms_per_token = 40};
   Serve(kRouted, 4, 22, absl::Seconds(60));
-  const ModePrediction corrected = rates_.Correct({.policy = {},
-                                                   .routed_per_s = 110,
-                                                   .large_alone_per_s = 100,
-                                                   .routed_ms_per_token = 36,
-                                                   .large_alone_ms_per_token = 40},
-                                                  4);
+  ModePrediction corrected = rates_.Correct(said, 4);
   EXPECT_NEAR(corrected.routed_per_s, 88, 2);
   EXPECT_NEAR(corrected.routed_ms_per_token, 45, 1);
-  EXPECT_DOUBLE_EQ(corrected.large_alone_per_s, 100);
+  EXPECT_NEAR(corrected.large_alone_per_s, 80, 2) << "it has the same prompts to read";
+  Serve(kLargeAlone, 4, 24, absl::Seconds(60));
+  corrected = rates_.Correct(said, 4);
+  EXPECT_NEAR(corrected.large_alone_per_s, 96, 2);
   EXPECT_EQ(corrected.Better(), kLargeAlone);
 }
 
