@@ -38,9 +38,14 @@ void ModeChoice::Follow(int32_t live, const PairPlan* plan, bool certain, absl::
   const bool idle = live == 0 && load_ > 0;
   const bool known = plan != nullptr && live > 0 && !FallsNow(live, now);
   rates_.Follow(mode(), live, idle ? load_ : known ? plan->inputs.requests : 0, now);
-  if (!known) return;
   const ServiceMode before = mode();
-  state_ = Next(*plan, certain, now);
+  if (known) {
+    state_ = Next(*plan, certain, now);
+    if (!on_trial_) served_[ServiceRates::SizeOf(load_)] = mode();
+  } else if (live > (1.0 + options_.load_step) * load_) {
+    // Its plan is being made.
+    state_.mode = served_[ServiceRates::SizeOf(live)].value_or(mode());
+  }
   if (mode() == before) return;
   ++switches_;
   probed_at_ = now;  // What led here was seen just now.

@@ -3,11 +3,13 @@
 // plan's prediction. A prediction that it has reason to doubt is tried: the other mode comes into
 // force until it has been measured. A load that grew is answered at once, one that fell when it has
 // stayed there for a moment (requests that came together do not end together), a changed estimate
-// with hysteresis (mode_controller.h).
+// with hysteresis (mode_controller.h). Until a load that came back has a plan again it is served as
+// it was last.
 // Threads: lives on the scheduler's loop. Cost: O(1) per call.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/time/time.h"
 #include "libs/batching_model/mode_controller.h"
@@ -63,6 +65,8 @@ class ModeChoice {
   absl::Time fell_at_ = absl::InfiniteFuture();  // The load has been lower since.
   bool on_trial_ = false;                        // The mode in force, until it is measured or then:
   absl::Time tried_until_;
+  // How loads of a size were served last.
+  std::optional<ServiceMode> served_[ServiceRates::kSizes];
   uint64_t switches_ = 0;
   absl::Time probed_at_ = absl::InfinitePast();
 };

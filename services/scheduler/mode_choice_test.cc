@@ -99,6 +99,16 @@ TEST_F(ModeChoiceTest, KnowsALoadThatComesBack) {
   EXPECT_EQ(choice_.mode(), kLargeAlone);
 }
 
+TEST_F(ModeChoiceTest, ServesALoadThatComesBackAsLastUntilItHasAPlan) {
+  Serve(16, {100, 150}, {100, 150}, absl::Seconds(1));
+  Serve(1, {40, 23}, {40, 23}, absl::Seconds(5));
+  ASSERT_EQ(choice_.mode(), kRouted);
+  choice_.Follow(64, /*plan=*/nullptr, /*certain=*/false, now_);
+  EXPECT_EQ(choice_.mode(), kRouted) << "this one is new";
+  choice_.Follow(15, /*plan=*/nullptr, /*certain=*/false, now_);
+  EXPECT_EQ(choice_.mode(), kLargeAlone);
+}
+
 TEST_F(ModeChoiceTest, ATrialEndsWithItsLoadOrItsTime) {
   Serve(16, {90, 45}, {50, 55}, absl::Seconds(11));
   ASSERT_EQ(choice_.mode(), kLargeAlone) << "on trial: one window was measured";

@@ -17,6 +17,10 @@ namespace tokenrouter {
 
 class ServiceRates {
  public:
+  // Loads of about 2^i, i = 0 .. kSizes - 1 and all beyond.
+  static constexpr int kSizes = 12;
+  static int SizeOf(int32_t load);
+
   void Commit(int64_t tokens) { committed_ += tokens; }
   // At every tick: the mode in force, the live requests, and the load that they count for, which
   // moves less often than they do; 0 while it is on the move. Time without a request does not
@@ -35,8 +39,6 @@ class ServiceRates {
   ModePrediction Correct(ModePrediction prediction, int32_t load) const;
 
  private:
-  // Loads of about 2^i, i = 0 .. kSizes - 1 and all beyond.
-  static constexpr int kSizes = 12;
   struct Memory {
     double tokens = 0, request_seconds = 0;  // Both fade alike.
     int windows = 0;                         // Whole ones in it.
@@ -44,7 +46,6 @@ class ServiceRates {
     absl::Time at = absl::InfinitePast();
   };
 
-  static int SizeOf(int32_t load);
   bool Forgotten(const Memory& memory) const;
   // Tokens per request in this window.
   double Written() const;
