@@ -80,8 +80,11 @@ ModeState ModeChoice::Next(const PairPlan& plan, bool certain, absl::Time now) {
 
 bool ModeChoice::Doubts(const PairPlan& plan, bool certain) const {
   const int32_t load = plan.inputs.requests;
-  if (!certain && rates_.Windows(mode(), load) >= options_.patient_windows) return true;
-  return *rates_.Measured(mode(), load) < options_.fair_share * RateOf(plan.prediction, mode());
+  if (!certain) return rates_.Windows(mode(), load) >= options_.patient_windows;
+  const double measured = *rates_.Measured(mode(), load);
+  const ModePrediction corrected = rates_.Correct(plan.prediction, load);
+  return measured < options_.fair_share * RateOf(plan.prediction, mode()) ||
+         RateOf(corrected, Other()) >= options_.near_share * measured;
 }
 
 }  // namespace tokenrouter

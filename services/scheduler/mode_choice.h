@@ -24,8 +24,10 @@ struct ModeChoiceOptions {
   double load_step = 0.2;
   absl::Duration fallen_for = absl::Seconds(1);
   // A prediction is in doubt where the mode in force makes less than this share of what was
-  // predicted of it, and where evidence still lacks after so many measured windows.
+  // predicted of it; where it promises the other mode at least this share of what is measured,
+  // since a trial costs next to nothing then; and where evidence still lacks after so many windows.
   double fair_share = 0.6;
+  double near_share = 0.9;
   int patient_windows = 4;
   // A mode that is tried has so long to be measured.
   absl::Duration most_trial = absl::Minutes(1);

@@ -75,6 +75,13 @@ TEST_F(ModeChoiceTest, TriesTheOtherModeWhenItsOwnIsBelowWhatWasSaid) {
   EXPECT_EQ(choice_.mode(), kLargeAlone);
 }
 
+TEST_F(ModeChoiceTest, TriesTheOtherModeWhereBothLookAlike) {
+  // With what prompts cost, 96 are promised where 94 are made.
+  Serve(8, {136, 139}, {94, 104}, absl::Milliseconds(10));
+  Serve(8, {139, 136}, {94, 104}, absl::Minutes(1));
+  EXPECT_EQ(choice_.mode(), kLargeAlone);
+}
+
 TEST_F(ModeChoiceTest, TriesTheOtherModeWhenNobodyKnowsForLong) {
   Serve(8, {60, 27}, {50, 90}, absl::Seconds(18), /*certain=*/false);
   EXPECT_EQ(choice_.mode(), kRouted) << "evidence may come";
