@@ -107,7 +107,7 @@ bool PairModel::Certain(int32_t live) const {
 }
 
 bool PairModel::LoadMoved(int32_t live) const {
-  return Differs(live, plan_->inputs.requests, options_.load_step);
+  return Differs(live, plan_->inputs.requests, options_.mode.load_step);
 }
 
 bool PairModel::RatesMoved() const {
@@ -119,7 +119,7 @@ bool PairModel::RatesMoved() const {
 void PairModel::Recall(int32_t live) {
   auto best = made_.end();
   for (auto it = made_.begin(); it != made_.end(); ++it) {
-    if (Differs(live, it->first, options_.load_step)) continue;
+    if (Differs(live, it->first, options_.mode.load_step)) continue;
     if (best == made_.end() || std::abs(it->first - live) < std::abs(best->first - live)) best = it;
   }
   if (best != made_.end()) plan_ = best->second;

@@ -28,9 +28,8 @@ struct PairModelOptions {
   // Plans are made at most so often, and at most this share of the time is spent on making them.
   absl::Duration least_plan_interval = absl::Milliseconds(250);
   double most_plan_share = 0.05;
-  // A plan is made anew when the load has moved by this share, or a curve by the next, or it is
-  // older than the last.
-  double load_step = 0.2;
+  // A plan is made anew when the load is another one (mode.load_step), a curve has moved by this
+  // share, or it is older than the next.
   double curve_step = 0.1;
   absl::Duration most_plan_age = absl::Seconds(30);
   // The mode is left alone while a curve is this unsure, relative, about a step of all requests.

@@ -22,6 +22,7 @@
 #include "libs/config/settings.h"
 #include "libs/status/status_macros.h"
 #include "tests/bench/batching_options.h"
+#include "tests/bench/bench_parts.h"
 #include "tests/bench/grid_part.h"
 #include "tests/bench/large_kv_part.h"
 #include "tests/bench/overhead_part.h"
@@ -31,10 +32,8 @@
 namespace tokenrouter {
 namespace {
 
-using Part = std::pair<std::string, std::function<absl::Status(const BatchingBenchOptions&)>>;
-
-const std::vector<Part>& Parts() {
-  static const auto* const parts = new std::vector<Part>{
+const BenchParts<BatchingBenchOptions>& Parts() {
+  static const auto* const parts = new BenchParts<BatchingBenchOptions>{
       {"grid", RunGridPart},        {"exact", RunExactPart},       {"timed", RunTimedPart},
       {"large_kv", RunLargeKvPart}, {"overhead", RunOverheadPart}, {"plot_grid", PlotGrid},
       {"plot_timed", PlotTimed}};
@@ -79,27 +78,11 @@ absl::Status ReadTyped(const Typed& typed, BatchingBenchOptions* options) {
   return absl::OkStatus();
 }
 
-absl::Status RunParts(const std::string& names, const BatchingBenchOptions& options) {
-  std::vector<std::string> known;
-  for (const auto& [name, run] : Parts()) known.push_back(name);
-  for (const auto name : absl::StrSplit(names, ',')) {
-    const auto part = std::find_if(Parts().begin(), Parts().end(),
-                                   [&](const Part& candidate) { return candidate.first == name; });
-    if (part == Parts().end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--part=", name, "; allowed: ", absl::StrJoin(known, ", ")));
-    }
-    TR_RETURN_IF_ERROR(part->second(options));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Run(int argc, char** argv) {
   Typed typed;
   BatchingBenchOptions options;
   Settings settings("batching_bench", "Proof of the batching model: simulated and on processes");
-  settings.Add("part", &typed.part,
-               "list of grid, exact, timed, large_kv, overhead, plot_grid, plot_timed");
+  settings.Add("part", &typed.part, "list of " + PartNames(Parts()));
   settings.Add("rows", &options.rows, "plot_*: file of the rows of an earlier run");
   settings.Add("plot", &options.plot, "plot_*: SVG to write");
   settings.Add("set", &typed.set, "list of named curve sets; empty: all five of the study");
@@ -118,14 +101,10 @@ absl::Status Run(int argc, char** argv) {
   TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
   if (!go_on) return absl::OkStatus();
   TR_RETURN_IF_ERROR(ReadTyped(typed, &options));
-  return RunParts(typed.part, options);
+  return RunParts(Parts(), typed.part, options);
 }
 
 }  // namespace
 }  // namespace tokenrouter
 
-int main(int argc, char** argv) {
-  const absl::Status status = tokenrouter::Run(argc, argv);
-  if (!status.ok()) std::cerr << "batching_bench: " << status.message() << "\n";
-  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+int main(int argc, char** argv) { return tokenrouter::BenchMain(tokenrouter::Run, argc, argv); }

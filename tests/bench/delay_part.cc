@@ -3,8 +3,6 @@
 #include <atomic>
 #include <boost/json/object.hpp>
 #include <future>
-#include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,9 +14,8 @@
 #include "libs/status/status_macros.h"
 #include "tests/bench/engine_cell.h"
 #include "tests/bench/percentile.h"
-#include "tests/support/chat.h"
-#include "tests/support/cluster.h"
-#include "tests/support/http_client.h"
+#include "tests/bench/real_pair.h"
+#include "tests/bench/timed_stream.h"
 
 namespace tokenrouter {
 namespace {
@@ -40,40 +37,19 @@ std::string Lines(int count, int seed) {
   return text;
 }
 
-struct Stream {
-  absl::Time sent;
-  std::vector<absl::Time> tokens;
-  int64_t prompt_tokens = 0;
-
-  double FirstMs() const { return absl::ToDoubleMilliseconds(tokens.front() - sent); }
-};
-
-// Until its end, or until `stop`.
-absl::StatusOr<Stream> Follow(int port, std::string prompt, int new_tokens,
-                              const std::atomic<bool>* stop = nullptr) {
-  ChatRequest request{
-      .prompt = std::move(prompt), .routing = {{"algorithm", "always"}}, .max_tokens = new_tokens};
-  Stream stream;
-  ChatAnswer answer;
-  stream.sent = absl::Now();
-  TR_ASSIGN_OR_RETURN(const auto events, EventStream::Open(port, "/v1/chat/completions",
-                                                           ChatBody(request, /*stream=*/true)));
-  if (events->code() != 200) return absl::InternalError("the gateway refused the request");
-  while (stop == nullptr || !*stop) {
-    TR_ASSIGN_OR_RETURN(const std::optional<std::string> event, events->Next());
-    if (!event.has_value()) return absl::UnavailableError("the stream ended early");
-    if (*event == "[DONE]") break;
-    TR_RETURN_IF_ERROR(AddEvent(*event, &answer));
-    stream.tokens.resize(answer.ids.size(), absl::Now());
-  }
+// Of the large model alone.
+absl::StatusOr<TimedStream> Follow(int port, std::string prompt, int new_tokens,
+                                   const std::atomic<bool>* stop = nullptr) {
+  TR_ASSIGN_OR_RETURN(TimedStream stream, FollowStream(port,
+                                                       {.prompt = std::move(prompt),
+                                                        .routing = {{"algorithm", "always"}},
+                                                        .max_tokens = new_tokens},
+                                                       stop));
   if (stream.tokens.empty()) return absl::InternalError("no token came");
-  if (answer.usage.contains("prompt_tokens")) {
-    stream.prompt_tokens = answer.usage.at("prompt_tokens").to_number<int64_t>();
-  }
   return stream;
 }
 
-void AddGaps(const Stream& stream, absl::Time from, absl::Time to, std::vector<double>* gaps) {
+void AddGaps(const TimedStream& stream, absl::Time from, absl::Time to, std::vector<double>* gaps) {
   for (size_t i = 1; i < stream.tokens.size(); ++i) {
     if (stream.tokens[i - 1] < from || stream.tokens[i - 1] > to) continue;
     gaps->push_back(absl::ToDoubleMilliseconds(stream.tokens[i] - stream.tokens[i - 1]));
@@ -81,10 +57,10 @@ void AddGaps(const Stream& stream, absl::Time from, absl::Time to, std::vector<d
 }
 
 absl::Status MeasureDelay(int port, int round, json::object* row) {
-  TR_ASSIGN_OR_RETURN(const Stream short_alone, Follow(port, Lines(kShortLines, ++round), 2));
-  TR_ASSIGN_OR_RETURN(const Stream long_alone, Follow(port, Lines(kLongLines, ++round), 2));
+  TR_ASSIGN_OR_RETURN(const TimedStream short_alone, Follow(port, Lines(kShortLines, ++round), 2));
+  TR_ASSIGN_OR_RETURN(const TimedStream long_alone, Follow(port, Lines(kLongLines, ++round), 2));
   std::atomic<bool> stop{false};
-  std::vector<std::future<absl::StatusOr<Stream>>> writers;
+  std::vector<std::future<absl::StatusOr<TimedStream>>> writers;
   for (int i = 0; i < kWriters; ++i) {
     writers.push_back(
         std::async(std::launch::async, Follow, port, Lines(2, 1000 + i), kWriterTokens, &stop));
@@ -94,12 +70,12 @@ absl::Status MeasureDelay(int port, int round, json::object* row) {
   auto long_one =
       std::async(std::launch::async, Follow, port, Lines(kLongLines, ++round), 2, nullptr);
   std::this_thread::sleep_for(absl::ToChronoMilliseconds(kShortAfter));
-  const absl::StatusOr<Stream> short_one = Follow(port, Lines(kShortLines, ++round), 2);
-  const absl::StatusOr<Stream> read = long_one.get();
+  const absl::StatusOr<TimedStream> short_one = Follow(port, Lines(kShortLines, ++round), 2);
+  const absl::StatusOr<TimedStream> read = long_one.get();
   stop = true;
   std::vector<double> before, meanwhile;
   for (auto& writer : writers) {
-    TR_ASSIGN_OR_RETURN(const Stream stream, writer.get());
+    TR_ASSIGN_OR_RETURN(const TimedStream stream, writer.get());
     if (!read.ok()) continue;
     AddGaps(stream, begin - kBefore / 2, begin, &before);
     AddGaps(stream, begin, read->tokens.front(), &meanwhile);
@@ -110,7 +86,7 @@ absl::Status MeasureDelay(int port, int round, json::object* row) {
   *row = {{"bench", "engine"},
           {"part", "delay"},
           {"writers", kWriters},
-          {"long_prompt_tokens", read->prompt_tokens},
+          {"long_prompt_tokens", read->PromptTokens()},
           {"gap_ms_p50_before", Rounded(Percentile(before, 0.5))},
           {"gap_ms_p50", Rounded(Percentile(meanwhile, 0.5))},
           {"gap_ms_p99", Rounded(Percentile(meanwhile, 0.99))},
@@ -125,17 +101,7 @@ absl::Status MeasureDelay(int port, int round, json::object* row) {
 }  // namespace
 
 absl::Status RunDelayPart(const EngineBenchOptions& options) {
-  if (options.small.empty() || options.large.empty()) {
-    return absl::InvalidArgumentError("the part delay needs --small and --large");
-  }
-  TR_ASSIGN_OR_RETURN(
-      auto cluster,
-      Cluster::Start({.tokenizer = options.small,
-                      .worker_flags = {absl::StrCat("--weight_format=", options.formats.front()),
-                                       "--device_key=cpu", "--prefix_cache=false",
-                                       absl::StrCat("--threads=", options.threads)},
-                      .small_flags = {"--model=" + options.small},
-                      .large_flags = {"--model=" + options.large}}));
+  TR_ASSIGN_OR_RETURN(const auto cluster, StartPair(options, "delay", /*prefix_cache=*/false));
   for (int round = 0; round < options.rounds; ++round) {
     json::object row;
     TR_RETURN_IF_ERROR(MeasureDelay(cluster->gateway().port, round * 10, &row));

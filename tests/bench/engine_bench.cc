@@ -24,6 +24,7 @@
 #include "libs/config/settings.h"
 #include "libs/status/status_macros.h"
 #include "libs/torch_engine/weight_format.h"
+#include "tests/bench/bench_parts.h"
 #include "tests/bench/delay_part.h"
 #include "tests/bench/engine_bandwidth.h"
 #include "tests/bench/engine_decode_part.h"
@@ -35,17 +36,16 @@
 namespace tokenrouter {
 namespace {
 
-using Part = std::pair<std::string, std::function<absl::Status(const EngineBenchOptions&)>>;
-
 constexpr int kMostRows = 64;
 constexpr int kMostContext = 32768;
 
-const std::vector<Part>& Parts() {
-  static const auto* const parts = new std::vector<Part>{{"decode", RunDecodePart},
-                                                         {"extend", RunExtendPart},
-                                                         {"bandwidth", RunBandwidthPart},
-                                                         {"prefix", RunPrefixPart},
-                                                         {"delay", RunDelayPart}};
+const BenchParts<EngineBenchOptions>& Parts() {
+  static const auto* const parts =
+      new BenchParts<EngineBenchOptions>{{"decode", RunDecodePart},
+                                         {"extend", RunExtendPart},
+                                         {"bandwidth", RunBandwidthPart},
+                                         {"prefix", RunPrefixPart},
+                                         {"delay", RunDelayPart}};
   return *parts;
 }
 
@@ -95,26 +95,11 @@ absl::Status ReadTyped(const Typed& typed, EngineBenchOptions* options) {
   return absl::OkStatus();
 }
 
-absl::Status RunParts(const std::string& names, const EngineBenchOptions& options) {
-  std::vector<std::string> known;
-  for (const auto& [name, run] : Parts()) known.push_back(name);
-  for (const auto name : absl::StrSplit(names, ',')) {
-    const auto part = std::find_if(Parts().begin(), Parts().end(),
-                                   [&](const Part& candidate) { return candidate.first == name; });
-    if (part == Parts().end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--part=", name, "; allowed: ", absl::StrJoin(known, ", ")));
-    }
-    TR_RETURN_IF_ERROR(part->second(options));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Run(int argc, char** argv) {
   Typed typed;
   EngineBenchOptions options;
   Settings settings("engine_bench", "Our CPU engine beside llama.cpp");
-  settings.Add("part", &typed.part, "list of decode, extend, bandwidth, prefix");
+  settings.Add("part", &typed.part, "list of " + PartNames(Parts()));
   settings.Add("small", &typed.small, "GGUF file of the small model");
   settings.Add("large", &typed.large, "GGUF file of the large model");
   settings.Add("models", &typed.models, "list of small, large");
@@ -130,7 +115,7 @@ absl::Status Run(int argc, char** argv) {
   TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
   if (!go_on) return absl::OkStatus();
   TR_RETURN_IF_ERROR(ReadTyped(typed, &options));
-  return RunParts(typed.part, options);
+  return RunParts(Parts(), typed.part, options);
 }
 
 }  // namespace
@@ -138,7 +123,5 @@ absl::Status Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // A peer that ended is an error message, not our end.
-  const absl::Status status = tokenrouter::Run(argc, argv);
-  if (!status.ok()) std::cerr << "engine_bench: " << status.message() << "\n";
-  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
+  return tokenrouter::BenchMain(tokenrouter::Run, argc, argv);
 }

@@ -17,6 +17,7 @@
 #include "libs/status/status_macros.h"
 #include "libs/timing/real_clock.h"
 #include "libs/torch_engine/torch_engine.h"
+#include "tests/bench/bench_parts.h"
 
 namespace tokenrouter {
 namespace {
@@ -95,8 +96,4 @@ absl::Status Run(int argc, char** argv) {
 }  // namespace
 }  // namespace tokenrouter
 
-int main(int argc, char** argv) {
-  const absl::Status status = tokenrouter::Run(argc, argv);
-  if (!status.ok()) std::cerr << status << "\n";
-  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+int main(int argc, char** argv) { return tokenrouter::BenchMain(tokenrouter::Run, argc, argv); }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "libs/config/settings.h"
 #include "libs/status/status_macros.h"
+#include "tests/bench/bench_parts.h"
 #include "tests/simulation/kv_pressure.h"
 
 namespace tokenrouter {
@@ -93,8 +94,4 @@ absl::Status Run(int argc, char** argv) {
 }  // namespace
 }  // namespace tokenrouter
 
-int main(int argc, char** argv) {
-  const absl::Status status = tokenrouter::Run(argc, argv);
-  if (!status.ok()) std::cerr << status << "\n";
-  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+int main(int argc, char** argv) { return tokenrouter::BenchMain(tokenrouter::Run, argc, argv); }

@@ -3,19 +3,17 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "libs/status/status_macros.h"
 #include "tests/bench/engine_cell.h"
 #include "tests/bench/percentile.h"
+#include "tests/bench/real_pair.h"
+#include "tests/bench/timed_stream.h"
 #include "tests/support/chat.h"
 #include "tests/support/cluster.h"
-#include "tests/support/http_client.h"
 
 namespace tokenrouter {
 namespace {
@@ -51,20 +49,9 @@ struct TimedAnswer {
 };
 
 absl::StatusOr<TimedAnswer> Follow(int port, const ChatRequest& request) {
-  TimedAnswer timed;
-  const absl::Time sent = absl::Now();
-  TR_ASSIGN_OR_RETURN(const auto stream, EventStream::Open(port, "/v1/chat/completions",
-                                                           ChatBody(request, /*stream=*/true)));
-  if (stream->code() != 200) return absl::InternalError("the gateway refused the request");
-  while (true) {
-    TR_ASSIGN_OR_RETURN(const std::optional<std::string> event, stream->Next());
-    if (!event.has_value()) return absl::UnavailableError("the stream ended early");
-    if (*event == "[DONE]") break;
-    TR_RETURN_IF_ERROR(AddEvent(*event, &timed.answer));
-    if (timed.first_token_ms == 0 && !timed.answer.ids.empty()) {
-      timed.first_token_ms = absl::ToDoubleMilliseconds(absl::Now() - sent);
-    }
-  }
+  TR_ASSIGN_OR_RETURN(TimedStream stream, FollowStream(port, request));
+  if (stream.tokens.empty()) return absl::InternalError("no token came");
+  TimedAnswer timed{.answer = std::move(stream.answer), .first_token_ms = stream.FirstMs()};
   const json::object& usage = timed.answer.usage;
   timed.prompt_tokens = usage.at("prompt_tokens").to_number<int64_t>();
   timed.answer_tokens = usage.at("completion_tokens").to_number<int64_t>();
@@ -167,17 +154,7 @@ absl::Status GrowAConversation(Conversations* conversations) {
 }  // namespace
 
 absl::Status RunPrefixPart(const EngineBenchOptions& options) {
-  if (options.small.empty() || options.large.empty()) {
-    return absl::InvalidArgumentError("the part prefix needs --small and --large");
-  }
-  TR_ASSIGN_OR_RETURN(
-      auto cluster,
-      Cluster::Start({.tokenizer = options.small,
-                      .worker_flags = {absl::StrCat("--weight_format=", options.formats.front()),
-                                       "--device_key=cpu", "--prefix_cache=true",
-                                       absl::StrCat("--threads=", options.threads)},
-                      .small_flags = {"--model=" + options.small},
-                      .large_flags = {"--model=" + options.large}}));
+  TR_ASSIGN_OR_RETURN(auto cluster, StartPair(options, "prefix", /*prefix_cache=*/true));
   Conversations conversations(std::move(cluster));
   int seed = 0;
   TR_RETURN_IF_ERROR(

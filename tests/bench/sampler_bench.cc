@@ -18,6 +18,7 @@
 #include "libs/inference/sampler.h"
 #include "libs/status/check.h"
 #include "libs/status/status_macros.h"
+#include "tests/bench/bench_parts.h"
 
 namespace tokenrouter {
 namespace {
@@ -92,8 +93,4 @@ absl::Status Run(int argc, char** argv) {
 }  // namespace
 }  // namespace tokenrouter
 
-int main(int argc, char** argv) {
-  const absl::Status status = tokenrouter::Run(argc, argv);
-  if (!status.ok()) std::cerr << status << "\n";
-  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+int main(int argc, char** argv) { return tokenrouter::BenchMain(tokenrouter::Run, argc, argv); }

@@ -26,6 +26,7 @@
 #include "libs/config/settings.h"
 #include "libs/status/status_macros.h"
 #include "libs/torch_engine/torch_engine.h"
+#include "tests/bench/bench_parts.h"
 #include "tests/bench/measured_curve.h"
 #include "tests/bench/serve_cell.h"
 #include "tests/support/cluster.h"
@@ -224,8 +225,4 @@ absl::Status Run(int argc, char** argv) {
 }  // namespace
 }  // namespace tokenrouter
 
-int main(int argc, char** argv) {
-  const absl::Status status = tokenrouter::Run(argc, argv);
-  if (!status.ok()) std::cerr << status << "\n";
-  return status.ok() ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+int main(int argc, char** argv) { return tokenrouter::BenchMain(tokenrouter::Run, argc, argv); }

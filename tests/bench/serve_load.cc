@@ -8,8 +8,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "libs/status/status_macros.h"
+#include "tests/bench/timed_stream.h"
 #include "tests/support/chat.h"
-#include "tests/support/http_client.h"
 
 namespace tokenrouter {
 namespace {
@@ -35,40 +35,22 @@ constexpr const char* kPrompts[] = {
     "Write a bash script that backs up a folder and keeps the last five copies.",
 };
 
-struct TokenTimes {
-  ChatAnswer answer;
-  absl::Time sent;
-  std::vector<absl::Time> tokens;  // When each token arrived.
-};
-
-absl::StatusOr<TokenTimes> Follow(const BurstOptions& options, int client) {
+absl::StatusOr<TimedStream> Follow(const BurstOptions& options, int client) {
   const size_t prompt = static_cast<size_t>(options.first_prompt + client) % std::size(kPrompts);
   ChatRequest request{.prompt = kPrompts[prompt], .max_tokens = options.new_tokens, .seed = client};
   request.routing = options.routing;
-  TokenTimes times;
-  times.sent = absl::Now();
-  TR_ASSIGN_OR_RETURN(
-      const auto stream,
-      EventStream::Open(options.http_port, "/v1/chat/completions", ChatBody(request, true)));
-  if (stream->code() != 200) return absl::InternalError("the gateway refused the request");
-  while (true) {
-    TR_ASSIGN_OR_RETURN(const std::optional<std::string> event, stream->Next());
-    if (!event.has_value()) return absl::UnavailableError("the stream ended early");
-    if (*event == "[DONE]") return times;
-    TR_RETURN_IF_ERROR(AddEvent(*event, &times.answer));
-    times.tokens.resize(times.answer.ids.size(), absl::Now());
-  }
+  return FollowStream(options.http_port, request);
 }
 
-double DecodeRate(const std::vector<TokenTimes>& clients) {
+double DecodeRate(const std::vector<TimedStream>& clients) {
   absl::Time from = absl::InfinitePast(), to = absl::InfiniteFuture();
-  for (const TokenTimes& client : clients) {
+  for (const TimedStream& client : clients) {
     from = std::max(from, client.tokens.front());
     to = std::min(to, client.tokens.back());
   }
   if (to <= from) return 0;
   int count = 0;
-  for (const TokenTimes& client : clients) {
+  for (const TimedStream& client : clients) {
     count +=
         static_cast<int>(std::count_if(client.tokens.begin(), client.tokens.end(),
                                        [&](absl::Time time) { return time > from && time <= to; }));
@@ -79,14 +61,14 @@ double DecodeRate(const std::vector<TokenTimes>& clients) {
 }  // namespace
 
 absl::StatusOr<Burst> RunBurst(const BurstOptions& options) {
-  std::vector<std::future<absl::StatusOr<TokenTimes>>> futures;
+  std::vector<std::future<absl::StatusOr<TimedStream>>> futures;
   for (int i = 0; i < options.clients; ++i) {
     futures.push_back(std::async(std::launch::async, Follow, std::cref(options), i));
   }
-  std::vector<TokenTimes> clients;
+  std::vector<TimedStream> clients;
   absl::Status failed;
   for (auto& future : futures) {
-    absl::StatusOr<TokenTimes> times = future.get();
+    absl::StatusOr<TimedStream> times = future.get();
     if (times.ok() && times->tokens.size() < 2)
       times = absl::InternalError("fewer than two tokens came");
     if (times.ok()) clients.push_back(*std::move(times));
@@ -95,10 +77,10 @@ absl::StatusOr<Burst> RunBurst(const BurstOptions& options) {
   TR_RETURN_IF_ERROR(failed);
   Burst burst;
   absl::Time first = absl::InfiniteFuture(), last = absl::InfinitePast();
-  for (const TokenTimes& client : clients) {
+  for (const TimedStream& client : clients) {
     burst.tokens += static_cast<int>(client.tokens.size());
     burst.large_tokens += client.answer.CountBy("large");
-    burst.ttft_ms.push_back(absl::ToDoubleMilliseconds(client.tokens.front() - client.sent));
+    burst.ttft_ms.push_back(client.FirstMs());
     burst.tpot_ms.push_back(
         absl::ToDoubleMilliseconds(client.tokens.back() - client.tokens.front()) /
         static_cast<double>(client.tokens.size() - 1));
