@@ -2,8 +2,10 @@
 // events. Threads: one.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +34,7 @@ class FakeSchedulerPort final : public SchedulerPort {
 
   uint64_t Submit(v1::GenerationSpec spec, std::vector<int32_t> ids,
                   std::shared_ptr<GenerationSink> sink) override {
-    if (refuses) return 0;
+    if (refuses || submitted.size() >= most) return 0;
     Submitted entry{std::move(spec), std::move(ids), std::move(sink)};
     entry.committed = static_cast<int32_t>(entry.ids.size());
     submitted.push_back(std::move(entry));
@@ -47,14 +49,14 @@ class FakeSchedulerPort final : public SchedulerPort {
   }
   PortHealth Health() const override { return health; }
 
-  // Tokens of the last submitted request, one byte of `text` each, written by `author`.
+  // Tokens of one request, one byte of `text` each, written by `author`.
   void SendText(const std::string& text, Author author = Author::kSmall, bool degraded = false) {
     std::vector<int32_t> ids;
     for (const char byte : text) ids.push_back(static_cast<unsigned char>(byte));
     SendIds(std::move(ids), author, degraded);
   }
   void SendIds(std::vector<int32_t> ids, Author author = Author::kSmall, bool degraded = false) {
-    Submitted& request = submitted.back();
+    Submitted& request = addressee();
     LinkEvent event;
     event.base_position = request.committed;
     event.ids = std::move(ids);
@@ -66,32 +68,35 @@ class FakeSchedulerPort final : public SchedulerPort {
   }
   void SendFinish(v1::FinishReason reason, std::vector<int32_t> ids = {}) {
     LinkEvent event;
-    event.base_position = submitted.back().committed;
+    event.base_position = addressee().committed;
     event.ids = std::move(ids);
     Complete(Author::kSmall, &event);
     event.finish.emplace();
-    event.finish->set_position(submitted.back().committed);
+    event.finish->set_position(addressee().committed);
     event.finish->set_reason(reason);
-    submitted.back().sink->OnEvent(std::move(event));
+    addressee().sink->OnEvent(std::move(event));
   }
   void SendError(absl::Status error) {
     LinkEvent event;
     event.error = std::move(error);
-    submitted.back().sink->OnEvent(std::move(event));
+    addressee().sink->OnEvent(std::move(event));
   }
 
   PortHealth health;
   bool refuses = false;
+  size_t most = SIZE_MAX;     // Refuses once so many were submitted.
+  std::optional<size_t> to;   // Whom the events go to; absent: the last submitted.
   bool large_alone = false;   // Marks what is sent.
   int32_t cached_tokens = 0;  // Said with what is sent.
   std::vector<Submitted> submitted;
 
  private:
+  Submitted& addressee() { return submitted.at(to.value_or(submitted.size() - 1)); }
   void Complete(Author author, LinkEvent* event) {
     event->authors.assign(event->ids.size(), static_cast<char>(author));
     event->entropies.assign(event->ids.size(), 0.5f);
     event->logprobs.assign(event->ids.size(), -1.0f);
-    submitted.back().committed += static_cast<int32_t>(event->ids.size());
+    addressee().committed += static_cast<int32_t>(event->ids.size());
   }
 };
 

@@ -65,13 +65,15 @@ Generation::Generation(const TokenRequest& request, StopMatcher stops,
     : environment_(environment),
       mailbox_(std::move(mailbox)),
       request_id_(request.spec.request_id()),
+      choice_(request.spec.choice()),
       algorithm_(request.spec.routing().algorithm()),
       started_(environment.clock->Now()),
       last_token_(started_),
       text_(request.spec.prompt_length(), std::move(stops), environment.model),
       acknowledged_(request.spec.prompt_length()) {
   environment_.metrics->requests_in_flight.Increment();
-  environment_.metrics->prompt_tokens.Increment(request.spec.prompt_length());
+  // The choices of a request share its prompt.
+  if (choice_ == 0) environment_.metrics->prompt_tokens.Increment(request.spec.prompt_length());
 }
 
 Generation::~Generation() {
@@ -159,6 +161,7 @@ void Generation::LogEnd(const char* outcome) const {
   const UsageCounts& usage = text_.usage();
   LogInfo("generation_ended",
           {{"request_id", request_id_},
+           {"choice", choice_},
            {"outcome", outcome},
            {"algorithm", algorithm_},
            {"prompt_tokens", usage.prompt_tokens},

@@ -65,6 +65,7 @@ class Generation {
   const GenerationEnvironment environment_;
   const std::shared_ptr<Mailbox> mailbox_;
   const std::string request_id_;
+  const uint32_t choice_;
   const std::string algorithm_;
   const absl::Time started_;
   absl::Time last_token_;

@@ -43,33 +43,39 @@ HttpStep OpenAiCall::Next() { return stream_ ? NextOfStream() : NextOfReply(); }
 
 void OpenAiCall::OnWritten() {
   // The head alone gave the client no token.
-  if (pending_.empty()) generation_->Acknowledge();
+  if (pending_.empty()) choices_->Acknowledge();
 }
 
 HttpStep OpenAiCall::NextOfReply() {
-  Generation::Progress progress = generation_->Poll();
-  for (TextPiece& piece : progress.pieces) {
-    text_ += piece.text;
-    if (!header_.logprobs && !header_.return_routing) continue;
-    for (TokenInfo& token : piece.tokens) tokens_.push_back(std::move(token));
-  }
+  ParallelChoices::Progress progress = choices_->Poll();
+  if (!progress.error.ok()) return ErrorReply(progress.error);
+  for (ParallelChoices::News& news : progress.news) Keep(std::move(news));
   if (!progress.ended) {
     // Nothing waits for the client here: its text is kept until the end.
-    generation_->Acknowledge();
+    choices_->Acknowledge();
     return HttpStep();
   }
-  if (!progress.error.ok()) return ErrorReply(progress.error);
-  HttpStep reply =
-      JsonReply(WholeReply(header_, text_, tokens_, generation_->reason(), generation_->usage()));
-  if (generation_->usage().degraded) reply.headers.emplace_back("X-TokenRouter-Degraded", "true");
-  reply.headers.emplace_back(kServiceModeHeader, generation_->usage().service_mode());
+  const UsageCounts usage = choices_->usage();
+  HttpStep reply = JsonReply(WholeReply(header_, replies_, usage));
+  if (usage.degraded) reply.headers.emplace_back("X-TokenRouter-Degraded", "true");
+  reply.headers.emplace_back(kServiceModeHeader, usage.service_mode());
   return reply;
+}
+
+void OpenAiCall::Keep(ParallelChoices::News news) {
+  ChoiceReply& reply = replies_[news.index];
+  reply.reason = news.reason;
+  for (TextPiece& piece : news.pieces) {
+    reply.text += piece.text;
+    if (!header_.logprobs && !header_.return_routing) continue;
+    for (TokenInfo& token : piece.tokens) reply.tokens.push_back(std::move(token));
+  }
 }
 
 HttpStep OpenAiCall::NextOfStream() {
   HttpStep step;
   if (pending_.empty() && !over_) {
-    const Generation::Progress progress = generation_->Poll();
+    const ParallelChoices::Progress progress = choices_->Poll();
     if (!head_sent_ && progress.ended && !progress.error.ok()) return ErrorReply(progress.error);
     pending_ = Events(progress);
     over_ = progress.ended;
@@ -77,7 +83,7 @@ HttpStep OpenAiCall::NextOfStream() {
   if (pending_.empty() && !over_) {
     // Tokens without text to show (held back, or special ids): no write will acknowledge them, and
     // without credit the text they wait for never comes.
-    generation_->Acknowledge();
+    choices_->Acknowledge();
     return step;
   }
   if (!std::exchange(head_sent_, true)) return Head();
@@ -97,33 +103,35 @@ HttpStep OpenAiCall::Head() {
   step.headers = {{"Content-Type", "text/event-stream; charset=utf-8"},
                   {"Cache-Control", "no-cache"},
                   {"X-Accel-Buffering", "no"}};
-  if (generation_->usage().degraded) step.headers.emplace_back("X-TokenRouter-Degraded", "true");
+  if (choices_->usage().degraded) step.headers.emplace_back("X-TokenRouter-Degraded", "true");
   // Only this wish is kept whatever happens, so only it is known before the end.
   if (header_.asked_routed) step.headers.emplace_back(kServiceModeHeader, "routed");
   return step;
 }
 
-std::string OpenAiCall::Events(const Generation::Progress& progress) {
-  const bool show_tokens = header_.logprobs || header_.return_routing;
+std::string OpenAiCall::Events(const ParallelChoices::Progress& progress) {
   std::string events;
-  for (const TextPiece& piece : progress.pieces) {
-    // One event per token; one without text only where the token itself is shown.
-    if (piece.text.empty() && (!show_tokens || piece.tokens.empty())) continue;
-    AddEvent(DeltaEvent(header_, piece.text, piece.tokens, std::exchange(first_, false)), &events);
+  for (const ParallelChoices::News& news : progress.news) AddNews(news, &events);
+  if (!progress.ended) return events;
+  if (!progress.error.ok()) {
+    failed_ = true;
+    AddEvent(ErrorJson(ToApiError(progress.error)), &events);
+    return events;
   }
-  if (progress.ended) AddEnd(progress, &events);
+  if (header_.include_usage) AddEvent(UsageEvent(header_, choices_->usage()), &events);
+  AddEvent("[DONE]", &events);
   return events;
 }
 
-void OpenAiCall::AddEnd(const Generation::Progress& progress, std::string* events) {
-  if (!progress.error.ok()) {
-    failed_ = true;
-    AddEvent(ErrorJson(ToApiError(progress.error)), events);
-    return;
+void OpenAiCall::AddNews(const ParallelChoices::News& news, std::string* events) {
+  const bool show_tokens = header_.logprobs || header_.return_routing;
+  for (const TextPiece& piece : news.pieces) {
+    // One event per token; one without text only where the token itself is shown.
+    if (piece.text.empty() && (!show_tokens || piece.tokens.empty())) continue;
+    AddEvent(DeltaEvent(header_, news.index, piece.text, piece.tokens, Begin(news.index)), events);
   }
-  AddEvent(FinishEvent(header_, generation_->reason(), std::exchange(first_, false)), events);
-  if (header_.include_usage) AddEvent(UsageEvent(header_, generation_->usage()), events);
-  AddEvent("[DONE]", events);
+  if (news.reason == FinishReason::kNone) return;
+  AddEvent(FinishEvent(header_, news.index, news.reason, Begin(news.index)), events);
 }
 
 }  // namespace tokenrouter

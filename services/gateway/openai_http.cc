@@ -1,5 +1,6 @@
 #include "services/gateway/openai_http.h"
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <utility>
 
@@ -153,16 +154,21 @@ absl::StatusOr<std::unique_ptr<HttpCall>> OpenAiHttp::Route(const HttpRequest& r
   return Ready(*std::move(step));
 }
 
-absl::Status OpenAiHttp::Admit() const {
+absl::Status OpenAiHttp::Admit(int generations) const {
   if (draining_) {
     absl::Status status = absl::UnavailableError("the gateway is shutting down");
     return WithRetryAfter(WithCode(std::move(status), "shutting_down"), absl::Seconds(1));
   }
-  if (environment_.metrics->requests_in_flight.Value() < options_.max_requests) {
-    return absl::OkStatus();
+  if (generations > options_.max_requests) {
+    return InvalidField("n", absl::StrCat("n is ", generations, "; this gateway serves at most ",
+                                          options_.max_requests, " choices at once"));
   }
+  const double free = options_.max_requests - environment_.metrics->requests_in_flight.Value();
+  if (generations <= free) return absl::OkStatus();
   absl::Status status = absl::ResourceExhaustedError(
-      absl::StrCat("the gateway serves ", options_.max_requests, " requests, its limit"));
+      absl::StrCat("the gateway serves at most ", options_.max_requests,
+                   " choices of requests at once; there is room for ", std::max(free, 0.0),
+                   ", needed: ", generations));
   return WithRetryAfter(WithCode(std::move(status), "gateway_full"), absl::Seconds(1));
 }
 
@@ -172,6 +178,7 @@ absl::StatusOr<std::unique_ptr<HttpCall>> OpenAiHttp::Complete(OpenAiEndpoint en
                                                                const std::function<void()>& wake) {
   TR_RETURN_IF_ERROR(Admit());
   TR_ASSIGN_OR_RETURN(OpenAiRequest parsed, ParseOpenAiRequest(endpoint, request.body));
+  if (parsed.choices > 1) TR_RETURN_IF_ERROR(Admit(parsed.choices));
   parsed.generation.request_id = request_id;
   const PortHealth health = environment_.port->Health();
   TR_ASSIGN_OR_RETURN(TokenRequest tokens, intake_->Prepare(parsed.generation, health.pair));
@@ -185,8 +192,9 @@ absl::StatusOr<std::unique_ptr<HttpCall>> OpenAiHttp::Complete(OpenAiEndpoint en
   header.return_routing = parsed.generation.return_routing;
   header.include_usage = parsed.include_usage;
   header.asked_routed = parsed.generation.service_mode == v1::SERVICE_MODE_ROUTED;
-  TR_ASSIGN_OR_RETURN(auto generation, Generation::Start(std::move(tokens), environment_, wake));
-  return std::make_unique<OpenAiCall>(std::move(header), parsed.stream, std::move(generation));
+  TR_ASSIGN_OR_RETURN(
+      auto choices, ParallelChoices::Start(std::move(tokens), parsed.choices, environment_, wake));
+  return std::make_unique<OpenAiCall>(std::move(header), parsed.stream, std::move(choices));
 }
 
 absl::StatusOr<HttpStep> OpenAiHttp::Tokenize(const HttpRequest& request) const {

@@ -19,7 +19,8 @@ inline constexpr char kGatewayVersion[] = "0.1.0";
 class OpenAiHttp final : public HttpHandler {
  public:
   struct Options {
-    int max_requests = 1024;  // Generations at once, HTTP and gRPC; one more is a 429.
+    int max_requests =
+        1024;  // Generations at once, HTTP and gRPC; every choice is one; one more is a 429.
   };
 
   OpenAiHttp(Options options, const RequestIntake* intake, GenerationEnvironment environment);
@@ -29,8 +30,9 @@ class OpenAiHttp final : public HttpHandler {
 
   // OK when requests can be served; otherwise UNAVAILABLE with the reason.
   absl::Status Health() const;
-  // Whether one more generation may start: RESOURCE_EXHAUSTED or UNAVAILABLE when not.
-  absl::Status Admit() const;
+  // Whether so many more generations may start: RESOURCE_EXHAUSTED or UNAVAILABLE when not now,
+  // INVALID_ARGUMENT when never.
+  absl::Status Admit(int generations = 1) const;
   // From then on Health says so, and new generations are refused.
   void BeginDrain() { draining_ = true; }
 

@@ -218,10 +218,6 @@ absl::Status NotSupported(std::string_view name) {
 }
 
 absl::Status RefuseUnsupported(const JsonFields& body) {
-  TR_ASSIGN_OR_RETURN(const auto n, body.Integer("n", 1, 128));
-  if (n.value_or(1) != 1) {
-    return InvalidField("n", absl::StrCat("n is ", *n, "; allowed: 1"), "not_supported");
-  }
   TR_ASSIGN_OR_RETURN(const auto best_of, body.Integer("best_of", 1, 128));
   if (best_of.value_or(1) != 1) {
     return InvalidField("best_of", absl::StrCat("best_of is ", *best_of, "; allowed: 1"),
@@ -291,6 +287,8 @@ absl::StatusOr<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, std::s
   if (!model) return InvalidField("model", "model is missing");
   request.generation.model = *model;
   TR_RETURN_IF_ERROR(ParseInput(body, &request));
+  TR_ASSIGN_OR_RETURN(const auto choices, body.Integer("n", 1, kMaxChoices));
+  request.choices = static_cast<int>(choices.value_or(1));
   TR_RETURN_IF_ERROR(ParseStreaming(body, &request));
   TR_RETURN_IF_ERROR(ParseLengths(body, endpoint, &request.generation));
   TR_RETURN_IF_ERROR(ParseSampling(body, &request.generation));

@@ -14,11 +14,15 @@
 
 namespace tokenrouter {
 
+// Answers to one prompt: `n`.
+inline constexpr int kMaxChoices = 16;
+
 enum class OpenAiEndpoint { kChat, kCompletions };
 
 struct OpenAiRequest {
   OpenAiEndpoint endpoint = OpenAiEndpoint::kChat;
   GenerationRequest generation;
+  int choices = 1;  // 1..kMaxChoices.
   bool stream = false;
   bool include_usage = false;  // stream_options.include_usage.
 };

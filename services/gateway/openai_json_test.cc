@@ -32,7 +32,7 @@ TEST(OpenAiJsonTest, ReadsAFullChatRequest) {
       "frequency_penalty":1,"presence_penalty":-1,"repetition_penalty":1.1,"seed":-1,
       "logit_bias":{"5":-100},"stop":["a","b"],"stop_token_ids":[9],"ignore_eos":true,
       "stream":true,"stream_options":{"include_usage":true},"logprobs":true,"user":"me",
-      "metadata":{"a":"b"},"store":false,"service_tier":"auto","n":1,"tools":[],
+      "metadata":{"a":"b"},"store":false,"service_tier":"auto","n":3,"tools":[],
       "response_format":{"type":"text"},"chat_template_kwargs":{"x":1},"unknown":[1],
       "routing":{"algorithm":"random","p":0.1},"return_routing":true)"));
   const GenerationRequest& generation = request.generation;
@@ -49,6 +49,7 @@ TEST(OpenAiJsonTest, ReadsAFullChatRequest) {
   EXPECT_EQ(generation.routing->parameters.at("p"), 0.1);
   EXPECT_TRUE(generation.ignore_eos && generation.logprobs && generation.return_routing);
   EXPECT_TRUE(request.stream && request.include_usage);
+  EXPECT_EQ(request.choices, 3);
   EXPECT_EQ(generation.template_kwargs_json, R"({"x":1})");
 }
 
@@ -143,7 +144,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{R"("stream":"yes")", "stream", "must be a boolean"},
         BadCase{R"("stream_options":{"include_usage":true})", "stream_options", "stream: true"},
         BadCase{R"("stream":true,"stream_options":3)", "stream_options", "must be an object"},
-        BadCase{R"("n":2)", "n", "n is 2; allowed: 1"},
+        BadCase{R"("n":17)", "n", "n is 17; allowed: [1, 16]"},
+        BadCase{R"("n":0)", "n", "n is 0; allowed: [1, 16]"},
+        BadCase{R"("n":2.0)", "n", "n must be an integer"},
+        BadCase{R"("n":2,"best_of":2)", "best_of", "best_of is 2; allowed: 1"},
         BadCase{R"("tools":[{}])", "tools", "not supported yet"},
         BadCase{R"("tool_choice":"required")", "tool_choice", "not supported yet"},
         BadCase{R"("response_format":{"type":"json_object"})", "response_format",

@@ -67,8 +67,8 @@ const char* EventObject(const ReplyHeader& header) {
   return header.endpoint == OpenAiEndpoint::kChat ? "chat.completion.chunk" : "text_completion";
 }
 
-json::object Choice(const ReplyHeader& header, std::span<const TokenInfo> tokens) {
-  json::object choice{{"index", 0}};
+json::object Choice(const ReplyHeader& header, int index, std::span<const TokenInfo> tokens) {
+  json::object choice{{"index", index}};
   choice["logprobs"] = nullptr;
   if (header.logprobs && !tokens.empty()) {
     choice["logprobs"] = header.endpoint == OpenAiEndpoint::kChat ? ChatLogprobs(tokens)
@@ -125,9 +125,9 @@ const char* OpenAiFinishReason(FinishReason reason) {
   return reason == FinishReason::kLength ? "length" : "stop";
 }
 
-std::string DeltaEvent(const ReplyHeader& header, std::string_view text,
+std::string DeltaEvent(const ReplyHeader& header, int index, std::string_view text,
                        std::span<const TokenInfo> tokens, bool first) {
-  json::object choice = Choice(header, tokens);
+  json::object choice = Choice(header, index, tokens);
   if (header.endpoint == OpenAiEndpoint::kChat) {
     json::object delta;
     if (first) delta["role"] = "assistant";
@@ -139,8 +139,8 @@ std::string DeltaEvent(const ReplyHeader& header, std::string_view text,
   return EventWith(header, std::move(choice));
 }
 
-std::string FinishEvent(const ReplyHeader& header, FinishReason reason, bool first) {
-  json::object choice = Choice(header, {});
+std::string FinishEvent(const ReplyHeader& header, int index, FinishReason reason, bool first) {
+  json::object choice = Choice(header, index, {});
   choice["finish_reason"] = OpenAiFinishReason(reason);
   if (header.endpoint == OpenAiEndpoint::kChat) {
     json::object delta;
@@ -162,20 +162,24 @@ std::string UsageEvent(const ReplyHeader& header, const UsageCounts& usage) {
   return json::serialize(body);
 }
 
-std::string WholeReply(const ReplyHeader& header, std::string_view text,
-                       std::span<const TokenInfo> tokens, FinishReason reason,
+std::string WholeReply(const ReplyHeader& header, std::span<const ChoiceReply> choices,
                        const UsageCounts& usage) {
   const bool chat = header.endpoint == OpenAiEndpoint::kChat;
-  json::object choice = Choice(header, tokens);
-  choice["finish_reason"] = OpenAiFinishReason(reason);
-  if (chat) {
-    choice["message"] =
-        json::object{{"role", "assistant"}, {"content", ToValidUtf8(text)}, {"refusal", nullptr}};
-  } else {
-    choice["text"] = ToValidUtf8(text);
+  json::array list;
+  for (const ChoiceReply& reply : choices) {
+    json::object choice = Choice(header, static_cast<int>(list.size()), reply.tokens);
+    choice["finish_reason"] = OpenAiFinishReason(reply.reason);
+    std::string text = ToValidUtf8(reply.text);
+    if (chat) {
+      choice["message"] =
+          json::object{{"role", "assistant"}, {"content", std::move(text)}, {"refusal", nullptr}};
+    } else {
+      choice["text"] = std::move(text);
+    }
+    list.push_back(std::move(choice));
   }
   json::object body = Envelope(header, chat ? "chat.completion" : "text_completion");
-  body["choices"] = json::array{std::move(choice)};
+  body["choices"] = std::move(list);
   body["usage"] = Usage(usage);
   return json::serialize(body);
 }

@@ -52,14 +52,21 @@ struct ReplyHeader {
   bool include_usage = false;  // Events carry usage: null, as OpenAI's do then.
 };
 
+// One choice of a reply that is not streamed.
+struct ChoiceReply {
+  std::string text;
+  std::vector<TokenInfo> tokens;
+  FinishReason reason = FinishReason::kNone;
+};
+
 // "stop" or "length"; other reasons are errors and never get here.
 const char* OpenAiFinishReason(FinishReason reason);
 
-// JSON of stream events, without the framing of server-sent events.
-// `first` adds the role to a chat delta.
-std::string DeltaEvent(const ReplyHeader& header, std::string_view text,
+// JSON of stream events, without the framing of server-sent events. `index` names the choice; with
+// `first`, its first event, a chat delta carries the role.
+std::string DeltaEvent(const ReplyHeader& header, int index, std::string_view text,
                        std::span<const TokenInfo> tokens, bool first);
-std::string FinishEvent(const ReplyHeader& header, FinishReason reason, bool first);
+std::string FinishEvent(const ReplyHeader& header, int index, FinishReason reason, bool first);
 std::string UsageEvent(const ReplyHeader& header, const UsageCounts& usage);
 
 // {"error":{"message","type","param","code",...}}: the body of every error, and an event within a
@@ -67,8 +74,7 @@ std::string UsageEvent(const ReplyHeader& header, const UsageCounts& usage);
 std::string ErrorJson(const ApiError& error);
 
 // The whole body of a reply that is not streamed.
-std::string WholeReply(const ReplyHeader& header, std::string_view text,
-                       std::span<const TokenInfo> tokens, FinishReason reason,
+std::string WholeReply(const ReplyHeader& header, std::span<const ChoiceReply> choices,
                        const UsageCounts& usage);
 
 }  // namespace tokenrouter

@@ -26,7 +26,7 @@ std::vector<TokenInfo> TwoTokens() {
 
 TEST(OpenAiReplyTest, FirstChatDeltaCarriesTheRole) {
   const json::value event =
-      json::parse(DeltaEvent(Header(OpenAiEndpoint::kChat), "he", {}, /*first=*/true));
+      json::parse(DeltaEvent(Header(OpenAiEndpoint::kChat), 0, "he", {}, /*first=*/true));
   EXPECT_EQ(event.at("object"), "chat.completion.chunk");
   const json::value& choice = event.at("choices").at(0);
   EXPECT_EQ(choice.at("delta").at("role"), "assistant");
@@ -39,8 +39,9 @@ TEST(OpenAiReplyTest, FinishEventHasAnEmptyDelta) {
   ReplyHeader header = Header(OpenAiEndpoint::kChat);
   header.include_usage = true;
   const json::value event =
-      json::parse(FinishEvent(header, FinishReason::kLength, /*first=*/false));
+      json::parse(FinishEvent(header, 3, FinishReason::kLength, /*first=*/false));
   EXPECT_EQ(event.at("choices").at(0).at("finish_reason"), "length");
+  EXPECT_EQ(event.at("choices").at(0).at("index"), 3);
   EXPECT_TRUE(event.at("choices").at(0).at("delta").as_object().empty());
   EXPECT_TRUE(event.at("usage").is_null());
 }
@@ -69,12 +70,34 @@ TEST(OpenAiReplyTest, UsageSaysHowTheRequestWasServed) {
 TEST(OpenAiReplyTest, WholeChatReplyShowsRoutingAndLogprobs) {
   ReplyHeader header = Header(OpenAiEndpoint::kChat);
   header.logprobs = header.return_routing = true;
-  const json::value body =
-      json::parse(WholeReply(header, "he", TwoTokens(), FinishReason::kStop, {1, 1, 1, false}));
+  const ChoiceReply reply{"he", TwoTokens(), FinishReason::kStop};
+  const json::value body = json::parse(WholeReply(header, {{reply}}, {1, 1, 1, false}));
   const json::value& choice = body.at("choices").at(0);
   EXPECT_EQ(choice.at("message").at("content"), "he");
   EXPECT_EQ(choice.at("routing").at("tokens").at(1).at("author"), "large");
   EXPECT_EQ(choice.at("logprobs").at("content").at(1).at("bytes").at(0), 255);
+}
+
+TEST(OpenAiReplyTest, EveryChoiceHasItsOwnTextReasonAndTokens) {
+  for (const OpenAiEndpoint endpoint : {OpenAiEndpoint::kChat, OpenAiEndpoint::kCompletions}) {
+    ReplyHeader header = Header(endpoint);
+    header.logprobs = true;
+    const std::vector<ChoiceReply> replies = {{"a", TwoTokens(), FinishReason::kStop},
+                                              {"b", {}, FinishReason::kLength}};
+    const json::value body = json::parse(WholeReply(header, replies, {}));
+    const json::array& choices = body.at("choices").as_array();
+    ASSERT_EQ(choices.size(), 2u);
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const json::object& choice = choices[i].as_object();
+      EXPECT_EQ(choice.at("index"), i);
+      const json::value& text = endpoint == OpenAiEndpoint::kChat
+                                    ? choice.at("message").at("content")
+                                    : choice.at("text");
+      EXPECT_EQ(text.as_string(), replies[i].text);
+      EXPECT_EQ(choice.at("finish_reason").as_string(), OpenAiFinishReason(replies[i].reason));
+      EXPECT_EQ(choice.at("logprobs").is_null(), replies[i].tokens.empty());
+    }
+  }
 }
 
 TEST(OpenAiReplyTest, BrokenBytesAndInfinitiesStillMakeValidJson) {
@@ -83,7 +106,7 @@ TEST(OpenAiReplyTest, BrokenBytesAndInfinitiesStillMakeValidJson) {
   std::vector<TokenInfo> tokens = TwoTokens();
   tokens[0].logprob = -std::numeric_limits<float>::infinity();
   tokens[0].entropy = std::numeric_limits<float>::quiet_NaN();
-  const json::value body = json::parse(DeltaEvent(header, "\xE4\xBD", tokens, true));
+  const json::value body = json::parse(DeltaEvent(header, 0, "\xE4\xBD", tokens, true));
   EXPECT_EQ(body.at("object"), "text_completion");
   EXPECT_EQ(body.at("choices").at(0).at("text"), "\xEF\xBF\xBD");
 }

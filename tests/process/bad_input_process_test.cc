@@ -36,7 +36,7 @@ std::vector<BadInput> BadInputs() {
       {"text temperature", Message(R"(,"temperature":"hot")"), 400, "temperature"},
       {"temperature beyond range", Message(R"(,"temperature":9)"), 400, "temperature"},
       {"fractional max_tokens", Message(R"(,"max_tokens":1.5)"), 400, "max_tokens"},
-      {"two choices", Message(R"(,"n":2)"), 400, "n"},
+      {"too many choices", Message(R"(,"n":17)"), 400, "n is 17; allowed: [1, 16]"},
       {"unknown algorithm", Message(R"(,"routing":{"algorithm":"oracle"})"), 400, "oracle"},
       {"parameter out of range", Message(R"(,"routing":{"algorithm":"random","p":1.5})"), 400, "p"},
       {"unknown parameter", Message(R"(,"routing":{"algorithm":"random","q":0.5})"), 400, "q"},

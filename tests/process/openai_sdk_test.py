@@ -180,6 +180,38 @@ class OpenAiSdkTest(unittest.TestCase):
         self.assertEqual(text.choices[0].text, ids.choices[0].text)
         self.assertEqual(text.usage.prompt_tokens, 3)
 
+    def test_choices_differ_and_the_first_is_the_answer_alone(self):
+        sampled = {"temperature": 1, "max_tokens": 20}
+        alone = self.chat(**sampled).choices[0].message.content
+        whole = self.chat(n=3, logprobs=True, **sampled)
+        self.assertEqual([choice.index for choice in whole.choices], [0, 1, 2])
+        texts = [choice.message.content for choice in whole.choices]
+        self.assertEqual(texts[0], alone)
+        self.assertEqual(len(set(texts)), 3)
+        self.assertEqual({choice.finish_reason for choice in whole.choices}, {"length"})
+        self.assertEqual([len(c.logprobs.content) for c in whole.choices], [20, 20, 20])
+        self.assertEqual(whole.usage.completion_tokens, 60)
+        self.assertEqual(whole.usage.prompt_tokens, self.chat().usage.prompt_tokens)
+
+        chunks = list(self.chat(n=3, stream=True, stream_options={"include_usage": True}, **sampled))
+        self.assertEqual(chunks[-1].usage, whole.usage)
+        streamed, ends, roles = ["", "", ""], [0, 0, 0], [0, 0, 0]
+        for choice in (choice for chunk in chunks for choice in chunk.choices):
+            streamed[choice.index] += choice.delta.content or ""
+            ends[choice.index] += choice.finish_reason == "length"
+            roles[choice.index] += choice.delta.role == "assistant"
+        self.assertEqual(streamed, texts)
+        self.assertEqual((ends, roles), ([1, 1, 1], [1, 1, 1]))
+
+        greedy = self.chat(n=2, temperature=0).choices
+        self.assertEqual(greedy[0].message.content, greedy[1].message.content)
+
+    def test_choices_of_completions(self):
+        reply = self.client.completions.create(model="tokenrouter", prompt="abc", max_tokens=8, n=3,
+                                               seed=1)
+        self.assertEqual([choice.index for choice in reply.choices], [0, 1, 2])
+        self.assertEqual((reply.usage.prompt_tokens, reply.usage.completion_tokens), (3, 24))
+
     def test_models(self):
         self.assertEqual([model.id for model in self.client.models.list()], ["tokenrouter"])
         self.assertEqual(self.client.models.retrieve("tokenrouter").id, "tokenrouter")
@@ -191,6 +223,9 @@ class OpenAiSdkTest(unittest.TestCase):
         with self.assertRaises(openai.BadRequestError) as bad:
             self.chat(temperature=9)
         self.assertEqual(bad.exception.param, "temperature")
+        with self.assertRaises(openai.BadRequestError) as many:
+            self.chat(n=17)
+        self.assertEqual(many.exception.param, "n")
         with self.assertRaises(openai.BadRequestError) as long:
             self.chat(max_tokens=10**6)
         self.assertEqual(long.exception.code, "context_length_exceeded")
@@ -202,12 +237,12 @@ class OpenAiSdkTest(unittest.TestCase):
         self.assertEqual(raw.headers["x-request-id"], "me-1")
         self.assertEqual(raw.parse().id, "chatcmpl-me-1")
 
-    def test_closing_a_stream_cancels(self):
-        stream = self.chat(max_tokens=20000, stream=True)
+    def test_closing_a_stream_cancels_all_choices(self):
+        stream = self.chat(max_tokens=20000, stream=True, n=3)
         next(iter(stream))
         stream.close()
         self.wait_until(lambda: self.metric("tokenrouter_gateway_requests_in_flight") == 0)
-        self.assertGreaterEqual(self.metric("tokenrouter_gateway_cancelled_total"), 1)
+        self.assertEqual(self.metric("tokenrouter_gateway_cancelled_total"), 3)
 
     def test_many_async_streams_at_once(self):
         async def one(client, seed):

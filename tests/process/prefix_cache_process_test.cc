@@ -1,6 +1,7 @@
 // What clients see of the prefix cache: the four binaries, the real engine, a pair of tiny models.
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <set>
 
 #include "libs/status/status_matchers.h"
 #include "tests/support/cluster.h"
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int kBlock = 32;  // Of the real engine.
 constexpr const char* kUsedBlocks = "tokenrouter_worker_kv_blocks{state=\"used\"}";
+constexpr const char* kHitIds = "tokenrouter_worker_prefix_hit_tokens_total";
 constexpr const char* kReadIds = "tokenrouter_worker_catch_up_ids_total";
 
 struct Answer {
@@ -35,33 +37,42 @@ class PrefixCacheProcessTest : public ::testing::Test {
     cluster_ = *std::move(cluster);
   }
 
-  Answer Complete(const std::vector<int32_t>& prompt, boost::json::object routing) {
+  // The answers of all choices.
+  std::vector<Answer> Complete(const std::vector<int32_t>& prompt, boost::json::object routing,
+                               int choices) {
     const boost::json::object body = {{"model", "tokenrouter"},
                                       {"prompt", boost::json::array(prompt.begin(), prompt.end())},
                                       {"max_tokens", 24},
                                       {"temperature", 0.7},
                                       {"seed", 3},
+                                      {"n", choices},
                                       {"ignore_eos", true},
                                       {"return_routing", true},
                                       {"routing", std::move(routing)}};
     const auto response = HttpFetch(cluster_->gateway().port, "POST", "/v1/completions",
                                     boost::json::serialize(body));
-    Answer answer;
+    std::vector<Answer> answers(choices);
     EXPECT_THAT(response, IsOk());
     if (!response.ok() || response->code != 200) {
       ADD_FAILURE() << (response.ok() ? response->body : "") << cluster_->Logs();
-      return answer;
+      return answers;
     }
     const boost::json::value json = boost::json::parse(response->body);
-    for (const auto& token : json.at("choices").at(0).at("routing").at("tokens").as_array()) {
-      answer.ids.push_back(token.at("id").to_number<int32_t>());
+    for (const auto& choice : json.at("choices").as_array()) {
+      Answer& answer = answers.at(choice.at("index").to_number<size_t>());
+      for (const auto& token : choice.at("routing").at("tokens").as_array()) {
+        answer.ids.push_back(token.at("id").to_number<int32_t>());
+      }
+      answer.cached =
+          json.at("usage").at("prompt_tokens_details").at("cached_tokens").to_number<int64_t>();
     }
-    answer.cached =
-        json.at("usage").at("prompt_tokens_details").at("cached_tokens").to_number<int64_t>();
     // The next request finds what this one leaves only once both sides have closed it.
     EXPECT_TRUE(Cluster::WaitForMetric(cluster_->small(0), kUsedBlocks, 0));
     EXPECT_TRUE(Cluster::WaitForMetric(cluster_->large(0), kUsedBlocks, 0));
-    return answer;
+    return answers;
+  }
+  Answer Complete(const std::vector<int32_t>& prompt, boost::json::object routing) {
+    return Complete(prompt, std::move(routing), /*choices=*/1)[0];
   }
 
   std::unique_ptr<Cluster> cluster_;
@@ -83,7 +94,7 @@ TEST_F(PrefixCacheProcessTest, TheSamePromptAgainIsCachedWhicheverModelOpensAndS
     EXPECT_EQ(second.cached, static_cast<int64_t>(whole_blocks)) << algorithm;
     EXPECT_EQ(second.ids.size(), 24u);
   }
-  EXPECT_GT(Cluster::Metric(cluster_->small(0), "tokenrouter_worker_prefix_hit_tokens_total"), 0);
+  EXPECT_GT(Cluster::Metric(cluster_->small(0), kHitIds), 0);
   EXPECT_GT(Cluster::Metric(cluster_->large(0), "tokenrouter_worker_cached_blocks"), 0);
 }
 
@@ -112,6 +123,35 @@ TEST_F(PrefixCacheProcessTest, AConversationRunsEachIdOnceOnTheLargeSideAndSaysT
     }
   }
   EXPECT_EQ(said[true], said[false]);
+}
+
+TEST_F(PrefixCacheProcessTest, ChoicesReadThePromptOnceOnEachSideAndTheFirstSaysWhatOneAloneSays) {
+  constexpr int kChoices = 5;
+  const int64_t prompt = std::ssize(LongPrompt());
+  const int64_t whole_blocks = (prompt - 1) / kBlock * kBlock;
+  const boost::json::object routing = {{"algorithm", "random"}, {"p", 0.3}};
+  Start(/*prefix_cache=*/false);
+  const std::vector<Answer> apart = Complete(LongPrompt(), routing, kChoices);
+  EXPECT_EQ(apart[0].ids, Complete(LongPrompt(), routing).ids);
+  EXPECT_GE(Cluster::Metric(cluster_->large(0), kReadIds), prompt * kChoices);
+
+  Start(/*prefix_cache=*/true);
+  const std::vector<Answer> shared = Complete(LongPrompt(), routing, kChoices);
+  std::set<std::vector<int32_t>> different;
+  for (int i = 0; i < kChoices; ++i) {
+    EXPECT_EQ(shared[i].ids, apart[i].ids) << i;
+    EXPECT_EQ(shared[i].ids.size(), 24u) << i;
+    EXPECT_EQ(shared[i].cached, 0) << "somebody had to read the prompt";
+    different.insert(shared[i].ids);
+  }
+  EXPECT_EQ(different.size(), size_t{kChoices});
+  for (Member* worker : {&cluster_->small(0), &cluster_->large(0)}) {
+    EXPECT_EQ(Cluster::Metric(*worker, kHitIds), (kChoices - 1) * whole_blocks);
+  }
+  // Each reads the rest of the prompt's last block, and what the small model wrote.
+  EXPECT_LE(Cluster::Metric(cluster_->large(0), kReadIds),
+            whole_blocks + kChoices * (prompt - whole_blocks + 24));
+  EXPECT_EQ(Complete(LongPrompt(), routing, kChoices)[0].cached, whole_blocks);
 }
 
 }  // namespace
