@@ -8,8 +8,8 @@
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -18,6 +18,7 @@
 #include "libs/timing/real_clock.h"
 #include "libs/torch_engine/torch_engine.h"
 #include "tests/bench/bench_parts.h"
+#include "tests/bench/process_usage.h"
 
 namespace tokenrouter {
 namespace {
@@ -30,15 +31,6 @@ struct Options {
   int32_t warm_starts = 2;
 };
 
-// A line of /proc/self/status, in MB.
-int64_t StatusMegabytes(const std::string& key) {
-  std::ifstream file("/proc/self/status");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind(key + ":", 0) == 0) return std::atoll(line.c_str() + key.size() + 1) / 1024;
-  }
-  return 0;
-}
-
 absl::Status Load(const Options& options, const char* start_name) {
   TorchEngineOptions engine_options;
   engine_options.model_path = options.model;
@@ -48,15 +40,17 @@ absl::Status Load(const Options& options, const char* start_name) {
   if (options.weight_cache != "off") engine_options.weight_cache = options.weight_cache;
   const absl::Time start = RealClock::Get().Now();
   TR_ASSIGN_OR_RETURN(const auto engine, TorchEngine::Create(engine_options));
+  const absl::Time ready = RealClock::Get().Now();
+  TR_ASSIGN_OR_RETURN(const ProcessUsage usage, ReadProcessUsage(getpid()));
   std::cout << boost::json::serialize(boost::json::object{
                    {"bench", "engine_load"},
                    {"model", options.model.substr(options.model.rfind('/') + 1)},
                    {"format", options.format},
                    {"start", start_name},
-                   {"seconds", absl::ToDoubleSeconds(RealClock::Get().Now() - start)},
-                   {"peak_mb", StatusMegabytes("VmHWM")},
-                   {"own_mb", StatusMegabytes("RssAnon")},
-                   {"mapped_mb", StatusMegabytes("RssFile")}})
+                   {"seconds", absl::ToDoubleSeconds(ready - start)},
+                   {"peak_mb", std::lround(usage.peak_mb)},
+                   {"own_mb", std::lround(usage.own_mb)},
+                   {"mapped_mb", std::lround(usage.mapped_mb)}})
             << std::endl;
   return absl::OkStatus();
 }

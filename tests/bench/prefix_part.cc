@@ -10,6 +10,7 @@
 #include "libs/status/status_macros.h"
 #include "tests/bench/engine_cell.h"
 #include "tests/bench/percentile.h"
+#include "tests/bench/program_lines.h"
 #include "tests/bench/real_pair.h"
 #include "tests/bench/timed_stream.h"
 #include "tests/support/chat.h"
@@ -27,16 +28,6 @@ constexpr int kAnswerTokens = 64;
 constexpr int kFirstAnswerTokens = 4;
 constexpr const char* kUsedBlocks = "tokenrouter_worker_kv_blocks{state=\"used\"}";
 constexpr const char* kReadIds = "tokenrouter_worker_catch_up_ids_total";
-
-// Lines of a program; no two seeds share their first line.
-std::string Lines(int count, int seed) {
-  std::string text;
-  for (int i = 0; i < count; ++i) {
-    absl::StrAppend(&text, "value_", seed, "_", i, " = scale(rows[", i * 7 % 31,
-                    "], by=", (seed * 13 + i * 5) % 97, ")\n");
-  }
-  return text;
-}
 
 json::object Message(const char* role, const std::string& content) {
   return {{"role", role}, {"content", content}};
@@ -90,7 +81,7 @@ absl::Status ShareAPrefix(const EngineBenchOptions& options, const char* side,
   std::vector<double> first_ms, second_ms;
   TimedAnswer second;
   for (int round = 0; round < options.rounds; ++round) {
-    const json::object system = Message("system", Lines(kPrefixLines, ++*seed));
+    const json::object system = Message("system", ProgramLines(kPrefixLines, ++*seed));
     TR_ASSIGN_OR_RETURN(
         const TimedAnswer first,
         conversations->Ask({system, Message("user", "What does the first line compute?")}, routing,
@@ -122,8 +113,9 @@ absl::Status GrowAConversation(Conversations* conversations) {
   double read = 0;
   int64_t tokens = 0;
   for (int turn = 1; turn <= kTurns; ++turn) {
-    messages.push_back(Message("user", absl::StrCat("The tool printed:\n", Lines(kTurnLines, -turn),
-                                                    "Say what to change next.")));
+    messages.push_back(
+        Message("user", absl::StrCat("The tool printed:\n", ProgramLines(kTurnLines, -turn),
+                                     "Say what to change next.")));
     TR_ASSIGN_OR_RETURN(
         const TimedAnswer answer,
         conversations->Ask(messages, {{"algorithm", "random"}, {"p", 0.1}}, kAnswerTokens));

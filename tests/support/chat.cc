@@ -54,10 +54,10 @@ std::string ChatBody(const ChatRequest& request, bool stream) {
   return json::serialize(body);
 }
 
-absl::StatusOr<ChatAnswer> Chat(int http_port, const ChatRequest& request) {
+absl::StatusOr<ChatAnswer> Chat(int http_port, const ChatRequest& request, absl::Duration timeout) {
   TR_ASSIGN_OR_RETURN(
       const HttpResponse response,
-      HttpFetch(http_port, "POST", "/v1/chat/completions", ChatBody(request, false)));
+      HttpFetch(http_port, "POST", "/v1/chat/completions", ChatBody(request, false), {}, timeout));
   if (response.code != 200)
     return absl::InternalError(absl::StrCat("HTTP ", response.code, ": ", response.body));
   const json::object body = json::parse(response.body).as_object();

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tests/support/http_client.h"
 
 namespace tokenrouter {
 
@@ -33,7 +35,8 @@ struct ChatAnswer {
 std::string ChatBody(const ChatRequest& request, bool stream);
 
 // Both fail with the HTTP code and the body when it is not 200.
-absl::StatusOr<ChatAnswer> Chat(int http_port, const ChatRequest& request);
+absl::StatusOr<ChatAnswer> Chat(int http_port, const ChatRequest& request,
+                                absl::Duration timeout = kHttpTimeout);
 absl::StatusOr<ChatAnswer> ChatStreaming(int http_port, const ChatRequest& request);
 
 // Adds one streamed event to the answer; INTERNAL when the event carries an error object.

@@ -27,6 +27,9 @@ absl::Status ToStatusOf(const beast::error_code& error) {
 // A connection whose operations are started asynchronously and run to completion, which is how
 // Beast applies timeouts.
 struct Connection {
+  explicit Connection(absl::Duration timeout) : timeout(timeout) {}
+
+  const absl::Duration timeout;
   asio::io_context context;
   beast::tcp_stream stream{context};
   beast::flat_buffer buffer;
@@ -34,7 +37,7 @@ struct Connection {
   template <typename Start>
   absl::Status Run(Start start) {
     beast::error_code result;
-    stream.expires_after(absl::ToChronoSeconds(kHttpTimeout));
+    stream.expires_after(absl::ToChronoSeconds(timeout));
     start([&result](beast::error_code error, auto&&...) { result = error; });
     context.restart();
     context.run();
@@ -55,8 +58,9 @@ struct Connection {
 
 absl::StatusOr<HttpResponse> HttpFetch(int port, const std::string& method,
                                        const std::string& target, const std::string& body,
-                                       const std::map<std::string, std::string>& headers) {
-  Connection connection;
+                                       const std::map<std::string, std::string>& headers,
+                                       absl::Duration timeout) {
+  Connection connection(timeout);
   http::request<http::string_body> request(http::string_to_verb(method), target, 11);
   if (!body.empty()) request.set(http::field::content_type, "application/json");
   for (const auto& [name, value] : headers) request.set(name, value);
@@ -78,6 +82,8 @@ absl::StatusOr<HttpResponse> HttpFetch(int port, const std::string& method,
 }
 
 struct EventStream::Impl {
+  explicit Impl(absl::Duration timeout) : connection(timeout) {}
+
   Connection connection;
   http::response_parser<http::buffer_body> parser;
   std::string pending;  // Body bytes not yet returned as events.
@@ -87,8 +93,9 @@ EventStream::EventStream(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 EventStream::~EventStream() = default;
 
 absl::StatusOr<std::unique_ptr<EventStream>> EventStream::Open(int port, const std::string& target,
-                                                               const std::string& body) {
-  auto impl = std::make_unique<Impl>();
+                                                               const std::string& body,
+                                                               absl::Duration timeout) {
+  auto impl = std::make_unique<Impl>(timeout);
   http::request<http::string_body> request(http::verb::post, target, 11);
   request.set(http::field::content_type, "application/json");
   request.body() = body;

@@ -1,5 +1,5 @@
 // A blocking HTTP client for tests: whole responses, and server-sent events one by one.
-// Threads: one thread per object. Every wait is bounded by kHttpTimeout.
+// Threads: one thread per object. Every wait is bounded by the timeout.
 // Errors: UNAVAILABLE when the connection fails or ends early; DEADLINE_EXCEEDED at the timeout.
 #pragma once
 
@@ -23,13 +23,15 @@ struct HttpResponse {
 
 absl::StatusOr<HttpResponse> HttpFetch(int port, const std::string& method,
                                        const std::string& target, const std::string& body = "",
-                                       const std::map<std::string, std::string>& headers = {});
+                                       const std::map<std::string, std::string>& headers = {},
+                                       absl::Duration timeout = kHttpTimeout);
 
 // One streamed response. The destructor closes the connection, which is how a client goes away.
 class EventStream {
  public:
   static absl::StatusOr<std::unique_ptr<EventStream>> Open(int port, const std::string& target,
-                                                           const std::string& body);
+                                                           const std::string& body,
+                                                           absl::Duration timeout = kHttpTimeout);
   ~EventStream();
 
   int code() const;

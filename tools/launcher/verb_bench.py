@@ -22,6 +22,7 @@ INPUTS = {
     "serve": ("small", "large"),
     "perplexity": ("small", "large", "humaneval"),
     "engine": ("small", "large"),
+    "soak": ("small", "large"),
 }
 PEER_FLAG = "--peer="  # of engine_bench: a program, or none
 
@@ -60,7 +61,7 @@ def wants_peer(name: str, flags: list[str]) -> bool:
 def inputs_of(name: str, places: Places, versions: Versions) -> list[list[str]]:
     """The flags of each run of the benchmark."""
     paths = {key: model_path(places, versions.models[key]) for key in INPUTS.get(name, ())}
-    if name in ("serve", "engine"):
+    if name in ("serve", "engine", "soak"):
         return [[f"--small={paths['small']}", f"--large={paths['large']}"]]
     if name == "perplexity":
         texts = paths["humaneval"].with_suffix("")

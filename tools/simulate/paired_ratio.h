@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "libs/status/check.h"
+#include "tools/simulate/student_quantile.h"
 
 namespace tokenrouter {
 
@@ -33,21 +33,11 @@ class PairedRatio {
     return std::sqrt(squares_ / (count_ - 1) / count_);
   }
   // Half of the width of the 95 % interval by Student's t.
-  double HalfWidth95() const { return Error() * Quantile(count_ - 1); }
+  double HalfWidth95() const { return Error() * StudentQuantile975(count_ - 1); }
   double MeanNumerator() const { return numerators_ / std::max(1, count_); }
   double MeanDenominator() const { return denominators_ / std::max(1, count_); }
 
  private:
-  // Student's t at .975 for so many degrees of freedom.
-  static double Quantile(int freedom) {
-    static constexpr double kQuantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
-                                            2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
-                                            2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
-    if (freedom < 1) return INFINITY;
-    const auto last = static_cast<int>(std::size(kQuantiles));
-    return freedom <= last ? kQuantiles[freedom - 1] : 1.96 + 2.5 / freedom;
-  }
-
   int count_ = 0;
   double mean_ = 0, squares_ = 0;
   double numerators_ = 0, denominators_ = 0;
