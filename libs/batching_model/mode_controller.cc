@@ -1,7 +1,6 @@
 #include "libs/batching_model/mode_controller.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "libs/status/status_macros.h"
 
@@ -35,14 +34,6 @@ ModeState NextMode(const ModeState& state, const ModePrediction& prediction, abs
   next.other_better_since = std::min(state.other_better_since, now);
   if (now - next.other_better_since < options.hold) return next;
   return {.mode = prediction.Better(), .decided = true};
-}
-
-double RoutingSavesMs(const ModePrediction& prediction, const PromptCost& prompt) {
-  // Device time per token, not latency: a prefill holds up everyone on its device.
-  const double per_token = 1000.0 / prediction.large_alone_per_s - 1000.0 / prediction.routed_per_s;
-  const double never_routed = std::pow(1.0 - prompt.r, prompt.expected_tokens);
-  return prompt.expected_tokens * per_token + never_routed * prompt.large_prefill_ms -
-         prompt.small_prefill_ms;
 }
 
 }  // namespace tokenrouter

@@ -1,9 +1,8 @@
 // Decides whether requests are served routed (small and large model) or by the large model alone.
 // Routing pays while the large model alone is bound by memory and loses once it is bound by
 // compute; letting the large model write more never lowers quality, so choosing the faster is safe.
-// Three pure steps: predict both from the curves and the load, follow the better one with
-// hysteresis, and check that a request's prompt does not cost more than routing saves it. Threads:
-// pure functions; PredictModes runs the tuner, so call it from a background thread.
+// Two pure steps: predict both from the curves and the load, follow the better one with hysteresis.
+// Threads: pure functions; PredictModes runs the tuner, so call it from a background thread.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +33,8 @@ struct ModePrediction {
   double Gain() const;
 };
 
-// `setup.requests` are decoding now. Decoding only: prompts are the business of PromptWorthRouting.
-// INVALID_ARGUMENT as Simulate.
+// `setup.requests` are decoding now. Decoding only: WithPrompts (prompt_worth.h)
+// adds the prompts. INVALID_ARGUMENT as Simulate.
 absl::StatusOr<ModePrediction> PredictModes(const SimulationSetup& setup,
                                             const TunerOptions& options = {});
 
@@ -53,21 +52,5 @@ struct ModeState {
 
 ModeState NextMode(const ModeState& state, const ModePrediction& prediction, absl::Time now,
                    const ModeOptions& options = {});
-
-// A request at admission. The times are of reading what of its prompt is in no cache.
-struct PromptCost {
-  double small_prefill_ms = 0;
-  double large_prefill_ms = 0;
-  double expected_tokens = 0;  // That it will still write.
-  double r = 0.1;              // In (0, 1].
-};
-
-// Device time that routing this request saves, in milliseconds; negative: it costs. Large-alone
-// reads the prompt once; routed reads it on the small side too, and on the large side only if the
-// request meets a routing point at all.
-double RoutingSavesMs(const ModePrediction& prediction, const PromptCost& prompt);
-inline bool PromptWorthRouting(const ModePrediction& prediction, const PromptCost& prompt) {
-  return RoutingSavesMs(prediction, prompt) > 0;
-}
 
 }  // namespace tokenrouter

@@ -116,26 +116,5 @@ TEST(ModeControllerTest, SwitchesOnlyForAGainThatLasts) {
   }
 }
 
-TEST(ModeControllerTest, APromptThatCostsMoreThanRoutingSavesIsServedByTheLargeModelAlone) {
-  const ModePrediction prediction = Rates(200, 100);  // Routing saves 5 ms of device per token.
-  const struct {
-    double small_prefill, large_prefill, tokens;
-    bool worth;
-  } rows[] = {
-      {0, 0, 100, true},       {400, 2000, 100, true},  // Saves 500.
-      {600, 2000, 100, false},                          // Costs more than that.
-      {600, 2000, 200, true},                           // Unless more is written.
-      {100, 2000, 1, true},  // One token: the large prefill is probably never needed.
-      {100, 50, 1, false},   //
-      {100, 0, 0, false},    // Nothing to write.
-  };
-  for (const auto& row : rows) {
-    EXPECT_EQ(PromptWorthRouting(prediction, {row.small_prefill, row.large_prefill, row.tokens}),
-              row.worth)
-        << row.small_prefill << " " << row.tokens;
-  }
-  EXPECT_FALSE(PromptWorthRouting(Rates(90, 100), {1, 0, 1000}));
-}
-
 }  // namespace
 }  // namespace tokenrouter

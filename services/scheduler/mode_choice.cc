@@ -33,14 +33,14 @@ bool ModeChoice::FallsNow(int32_t load, absl::Time now) {
   return now - fell_at_ < options_.fallen_for;
 }
 
-void ModeChoice::Follow(int32_t live, const PairPlan* plan, bool certain, absl::Time now) {
+void ModeChoice::Follow(int32_t live, const PlannedLoad& plan, bool certain, absl::Time now) {
   // A moment without a request says nothing against the load of the others.
   const bool idle = live == 0 && load_ > 0;
-  const bool known = plan != nullptr && live > 0 && !FallsNow(live, now);
-  rates_.Follow(mode(), live, idle ? load_ : known ? plan->inputs.requests : 0, now);
+  const bool known = plan.requests > 0 && live > 0 && !FallsNow(live, now);
+  rates_.Follow(mode(), live, idle ? load_ : known ? plan.requests : 0, now);
   const ServiceMode before = mode();
   if (known) {
-    state_ = Next(*plan, certain, now);
+    state_ = Next(plan, certain, now);
     if (!on_trial_) served_[ServiceRates::SizeOf(load_)] = mode();
   } else if (live > (1.0 + options_.load_step) * load_) {
     // Its plan is being made.
@@ -51,8 +51,8 @@ void ModeChoice::Follow(int32_t live, const PairPlan* plan, bool certain, absl::
   probed_at_ = now;  // What led here was seen just now.
 }
 
-ModeState ModeChoice::Next(const PairPlan& plan, bool certain, absl::Time now) {
-  const int32_t load = plan.inputs.requests;
+ModeState ModeChoice::Next(const PlannedLoad& plan, bool certain, absl::Time now) {
+  const int32_t load = plan.requests;
   if (std::abs(load - load_) > options_.load_step * load_) {
     load_ = load;
     state_.decided = false;  // Patience is for estimates that waver, not for another load.
@@ -78,8 +78,8 @@ ModeState ModeChoice::Next(const PairPlan& plan, bool certain, absl::Time now) {
   return next;
 }
 
-bool ModeChoice::Doubts(const PairPlan& plan, bool certain) const {
-  const int32_t load = plan.inputs.requests;
+bool ModeChoice::Doubts(const PlannedLoad& plan, bool certain) const {
+  const int32_t load = plan.requests;
   if (!certain) return rates_.Windows(mode(), load) >= options_.patient_windows;
   const double measured = *rates_.Measured(mode(), load);
   const ModePrediction corrected = rates_.Correct(plan.prediction, load);

@@ -13,7 +13,6 @@
 
 #include "absl/time/time.h"
 #include "libs/batching_model/mode_controller.h"
-#include "services/scheduler/pair_plan.h"
 #include "services/scheduler/service_rates.h"
 
 namespace tokenrouter {
@@ -36,15 +35,21 @@ struct ModeChoiceOptions {
   absl::Duration probe_interval = absl::Seconds(10);
 };
 
+// What the plan says of a load.
+struct PlannedLoad {
+  int32_t requests = 0;  // 0: there is no plan for it.
+  ModePrediction prediction;
+};
+
 class ModeChoice {
  public:
   explicit ModeChoice(const ModeChoiceOptions& options) : options_(options) {}
 
   // Tokens of whatever request, whoever wrote them.
   void Commit(int64_t tokens) { rates_.Commit(tokens); }
-  // At every tick and with every new plan. `plan`: for a load like `live`; null: there is none.
-  // `certain`: its curves and rates rest on enough evidence.
-  void Follow(int32_t live, const PairPlan* plan, bool certain, absl::Time now);
+  // At every tick and with every new plan. `plan`: for a load like `live`. `certain`: its
+  // curves and rates rest on enough evidence.
+  void Follow(int32_t live, const PlannedLoad& plan, bool certain, absl::Time now);
 
   ServiceMode mode() const { return state_.mode; }
   uint64_t switches() const { return switches_; }
@@ -57,8 +62,8 @@ class ModeChoice {
   ServiceMode Other() const;
   // Whether `load` is lower than the one decided for, and has not been for long.
   bool FallsNow(int32_t load, absl::Time now);
-  ModeState Next(const PairPlan& plan, bool certain, absl::Time now);
-  bool Doubts(const PairPlan& plan, bool certain) const;
+  ModeState Next(const PlannedLoad& plan, bool certain, absl::Time now);
+  bool Doubts(const PlannedLoad& plan, bool certain) const;
 
   const ModeChoiceOptions options_;
   ServiceRates rates_;

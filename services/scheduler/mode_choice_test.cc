@@ -20,8 +20,8 @@ class ModeChoiceTest : public ::testing::Test {
  protected:
   // A world that gives `real` while the plan says `said`.
   void Serve(int32_t live, Rates said, Rates real, absl::Duration time, bool certain = true) {
-    const PairPlan plan = {
-        .inputs = {.requests = live},
+    const PlannedLoad plan = {
+        .requests = live,
         .prediction = {.policy = {},
                        .routed_per_s = said.routed,
                        .large_alone_per_s = said.large_alone,
@@ -33,7 +33,7 @@ class ModeChoiceTest : public ::testing::Test {
       committed_ += static_cast<int64_t>(owed_);
       choice_.Commit(static_cast<int64_t>(owed_));
       owed_ -= static_cast<double>(static_cast<int64_t>(owed_));
-      choice_.Follow(live, &plan, certain, now_);
+      choice_.Follow(live, plan, certain, now_);
     }
   }
   ModeChoice choice_{ModeChoiceOptions{}};
@@ -111,9 +111,9 @@ TEST_F(ModeChoiceTest, ServesALoadThatComesBackAsLastUntilItHasAPlan) {
   Serve(16, {100, 150}, {100, 150}, absl::Seconds(1));
   Serve(1, {40, 23}, {40, 23}, absl::Seconds(5));
   ASSERT_EQ(choice_.mode(), kRouted);
-  choice_.Follow(64, /*plan=*/nullptr, /*certain=*/false, now_);
+  choice_.Follow(64, /*plan=*/{}, /*certain=*/false, now_);
   EXPECT_EQ(choice_.mode(), kRouted) << "this one is new";
-  choice_.Follow(15, /*plan=*/nullptr, /*certain=*/false, now_);
+  choice_.Follow(15, /*plan=*/{}, /*certain=*/false, now_);
   EXPECT_EQ(choice_.mode(), kLargeAlone);
 }
 

@@ -79,13 +79,9 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
   add("model_threshold_rows", "Rows ready for the large model before a shared device serves it", {},
       [](const Reading& r) { return r.model.Policy(r.live).m_large; });
   add("model_predicted_tokens_per_second", "Of the last plan", {{"mode", "routed"}},
-      [](const Reading& r) {
-        return r.model.plan() ? r.model.plan()->prediction.routed_per_s : 0;
-      });
+      [](const Reading& r) { return r.model.plan() ? r.model.Prediction().routed_per_s : 0; });
   add("model_predicted_tokens_per_second", "Of the last plan", {{"mode", "large_alone"}},
-      [](const Reading& r) {
-        return r.model.plan() ? r.model.plan()->prediction.large_alone_per_s : 0;
-      });
+      [](const Reading& r) { return r.model.plan() ? r.model.Prediction().large_alone_per_s : 0; });
   add("model_measured_tokens_per_second", "At such a load; 0: not yet", {{"mode", "routed"}},
       [](const Reading& r) {
         return r.model.rates().Measured(ServiceMode::kRouted, r.live).value_or(0);

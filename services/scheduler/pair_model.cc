@@ -54,6 +54,11 @@ void PairModel::ObserveHop(absl::Duration hop) {
   Follow(std::max(0.0, Milliseconds(hop)), ++hops_, &hop_ms_);
 }
 
+void PairModel::ObserveBegun(int32_t unread_ids, int32_t most_tokens) {
+  Follow(unread_ids, ++begun_, &mean_unread_);
+  Follow(most_tokens, begun_, &mean_limit_);
+}
+
 void PairModel::ObserveFinished(int32_t generated) {
   if (mean_generated_ == 0) mean_generated_ = generated;
   Follow(generated, 1 / kFollow, &mean_generated_);
@@ -78,12 +83,27 @@ bool PairModel::PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) cons
   if (!plan_ || prompt_ids <= 0 || !Certain(plan_->inputs.requests)) return true;
   const double tokens = mean_generated_ > 0 ? std::min<double>(mean_generated_, most_tokens)
                                             : static_cast<double>(most_tokens);
-  return tokenrouter::PromptWorthRouting(
-      rates().Correct(plan_->prediction, plan_->inputs.requests),
-      {.small_prefill_ms = PredictMs(Role::kSmall, 1, prompt_ids),
-       .large_prefill_ms = PredictMs(Role::kLarge, 1, prompt_ids),
-       .expected_tokens = tokens,
-       .r = plan_->inputs.r});
+  return RoutingSavesMs(rates().Correct(Prediction(), plan_->inputs.requests),
+                        CostOfPrompt(prompt_ids, tokens), MeanPrompt()) > 0;
+}
+
+PromptCost PairModel::CostOfPrompt(double ids, double tokens) const {
+  const auto read_ms = [&](Role role) {
+    return ids > 0 ? PredictMs(role, 1, static_cast<int64_t>(ids)) : 0.0;
+  };
+  return {.small_prefill_ms = read_ms(Role::kSmall),
+          .large_prefill_ms = read_ms(Role::kLarge),
+          .expected_tokens = tokens,
+          .r = plan_->inputs.r,
+          .shared_device = plan_->inputs.shared_device};
+}
+
+PromptCost PairModel::MeanPrompt() const {
+  return CostOfPrompt(mean_unread_, mean_generated_ > 0 ? mean_generated_ : mean_limit_);
+}
+
+ModePrediction PairModel::Prediction() const {
+  return WithPrompts(plan_->prediction, MeanPrompt());
 }
 
 bool PairModel::Known() const {
@@ -168,7 +188,8 @@ void PairModel::Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, 
 void PairModel::FollowMode(absl::Time now) {
   // A prediction for another load says nothing about this one; a new plan is under way.
   const bool fits = plan_ && !LoadMoved(live_);
-  mode_.Follow(live_, fits ? &*plan_ : nullptr, Certain(live_), now);
+  const PlannedLoad load = fits ? PlannedLoad{plan_->inputs.requests, Prediction()} : PlannedLoad{};
+  mode_.Follow(live_, load, Certain(live_), now);
 }
 
 void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {
@@ -179,12 +200,14 @@ void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {
   FillProbability(agreement_, out->mutable_agreement());
   out->set_hop_ms(hop_ms_);
   out->set_live(live);
+  out->set_mean_unread_prompt(mean_unread_);
+  out->set_mean_generated(mean_generated_);
   out->set_routed_measured_per_s(rates().Measured(ServiceMode::kRouted, live).value_or(0));
   out->set_large_alone_measured_per_s(rates().Measured(ServiceMode::kLargeAlone, live).value_or(0));
   out->set_policy(DescribePolicy(Policy(live), shared_device_));
   out->set_service_mode(mode() == ServiceMode::kRouted ? "routed" : "large_alone");
   if (!plan_) return;
-  const ModePrediction& prediction = plan_->prediction;
+  const ModePrediction prediction = Prediction();
   v1::PairPlan* const plan = out->mutable_plan();
   plan->set_requests(plan_->inputs.requests);
   plan->set_age_seconds(absl::ToDoubleSeconds(now - planned_at_));

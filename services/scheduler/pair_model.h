@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "libs/batching_model/mode_controller.h"
+#include "libs/batching_model/prompt_worth.h"
 #include "libs/batching_model/rate_estimator.h"
 #include "libs/batching_model/simulator.h"
 #include "libs/batching_model/step_time_estimator.h"
@@ -49,6 +50,9 @@ class PairModel {
   void ObserveRows(Role role, int64_t steps, int64_t departures);
   void ObserveVerified(int64_t tokens, int64_t kept) { agreement_.Observe(tokens, kept); }
   void ObserveHop(absl::Duration hop);
+  // A request whose first token came: the ids of its prompt that were in no cache, and the tokens
+  // that it may write.
+  void ObserveBegun(int32_t unread_ids, int32_t most_tokens);
   void ObserveFinished(int32_t generated);
   // Whoever wrote them.
   void ObserveCommitted(int64_t tokens) { mode_.Commit(tokens); }
@@ -82,6 +86,8 @@ class PairModel {
   bool shared_device() const { return shared_device_; }
   const ServiceRates& rates() const { return mode_.rates(); }
   const std::optional<PairPlan>& plan() const { return plan_; }
+  // Of the plan, with the prompts of the requests seen lately. REQUIRES: there is a plan.
+  ModePrediction Prediction() const;
   absl::Time planned_at() const { return planned_at_; }
   absl::Duration plan_cost() const { return plan_cost_; }
   uint64_t plans() const { return plans_; }
@@ -99,6 +105,9 @@ class PairModel {
   // Takes an earlier plan for about so many requests, if there is one.
   void Recall(int32_t live);
   void FollowMode(absl::Time now);
+  PromptCost CostOfPrompt(double ids, double tokens) const;
+  // Of a request such as were seen lately; without tokens if none was.
+  PromptCost MeanPrompt() const;
 
   const PairModelOptions options_;
   StepTimeEstimator curves_[kRoles];
@@ -107,6 +116,9 @@ class PairModel {
   RateEstimator agreement_{0.5};
   double hop_ms_ = 0;
   int64_t hops_ = 0;
+  int64_t begun_ = 0;
+  double mean_unread_ = 0;     // Ids of a prompt.
+  double mean_limit_ = 0;      // Tokens that a request may write.
   double mean_generated_ = 0;  // Of finished requests; 0: none yet.
   bool shared_device_ = false;
 

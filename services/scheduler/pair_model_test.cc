@@ -169,6 +169,22 @@ TEST(PairModelTest, ALongPromptOfAShortAnswerIsNotWorthRouting) {
   EXPECT_FALSE(model.PromptWorthRouting(8000, 40));
 }
 
+TEST(PairModelTest, PromptsCountInWhatAModeIsPredictedToMake) {
+  PairModel short_answers = Taught(), long_answers = Taught();
+  for (int i = 0; i < 10; ++i) {
+    short_answers.ObserveBegun(/*unread_ids=*/1000, /*most_tokens=*/20);
+    long_answers.ObserveBegun(/*unread_ids=*/1000, /*most_tokens=*/200);
+  }
+  Serve(&short_answers, 1, kStart, kStart + absl::Seconds(1));
+  Serve(&long_answers, 1, kStart, kStart + absl::Seconds(1));
+  EXPECT_EQ(short_answers.mode(), ServiceMode::kLargeAlone);
+  EXPECT_EQ(long_answers.mode(), ServiceMode::kRouted);
+  EXPECT_EQ(short_answers.plan()->prediction.Better(), ServiceMode::kRouted) << "decoding alone";
+  for (int i = 0; i < 1000; ++i) short_answers.ObserveFinished(200);
+  Serve(&short_answers, 1, kStart + absl::Seconds(1), kStart + absl::Seconds(5));
+  EXPECT_EQ(short_answers.mode(), ServiceMode::kRouted) << "its limits said little";
+}
+
 TEST(PairModelTest, TheThresholdScalesWithTheRequests) {
   PairModel model = Taught();
   Serve(&model, 16, kStart, kStart + absl::Seconds(1));

@@ -65,6 +65,7 @@ void RowFlow::OnRefused(RequestMachine* request, Role role, DropReason reason,
 }
 
 v1::TokenChunk* RowFlow::AddChunk(const RequestMachine& request, const v1::RowReport& row) {
+  PairModel& model = state_->ModelOf(request.origin().pair);
   v1::TokenChunk* const chunk = state_->outbox.gateways.Get(request.origin().gateway).add_chunks();
   chunk->set_handle(request.origin().handle);
   chunk->set_base_position(row.base_position());
@@ -77,8 +78,10 @@ v1::TokenChunk* RowFlow::AddChunk(const RequestMachine& request, const v1::RowRe
   chunk->set_large_alone(request.pen().large_alone);
   if (row.base_position() == request.history().prompt_length()) {
     chunk->set_cached_tokens(request.cached_ids());
+    model.ObserveBegun(request.history().prompt_length() - request.cached_ids(),
+                       request.spec().stop().max_new_tokens());
   }
-  state_->ModelOf(request.origin().pair).ObserveCommitted(row.ids_size());
+  model.ObserveCommitted(row.ids_size());
   for (const char author : row.authors()) ++state_->counters.tokens[static_cast<int>(author)];
   return chunk;
 }

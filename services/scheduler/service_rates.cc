@@ -46,7 +46,8 @@ int ServiceRates::Windows(ServiceMode mode, int32_t load) const {
 ModePrediction ServiceRates::Correct(ModePrediction prediction, int32_t load) const {
   const std::optional<double> routed = Measured(ServiceMode::kRouted, load);
   const std::optional<double> large_alone = Measured(ServiceMode::kLargeAlone, load);
-  // What takes from the one mode beside the plan, prompts above all, takes from the other as well.
+  // What takes from the one mode beside the plan, strangers above all, takes from the other as
+  // well.
   const auto share = [](std::optional<double> measured, double predicted) {
     return measured ? std::min(1.0, *measured / predicted) : 1.0;
   };

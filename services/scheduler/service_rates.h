@@ -1,10 +1,10 @@
 // ServiceRates remembers how fast a pair committed tokens in either service mode, apart for each
-// size of load: what a plan predicts leaves out prompts, changes of turns and strangers on the
-// machine, and those cost the one mode more than the other. Loads are told apart by powers of two,
-// so a load that comes back is served as experience has it from its first moment. Only the mode in
-// force can be measured. What was measured is forgotten after a while, later each time, so a mode
-// that once was slower is tried again, but ever more seldom.
-// Threads: lives on the scheduler's loop. Units: tokens per second. Cost: O(1) per call.
+// size of load: what a plan predicts leaves out changes of turns and strangers on the machine, and
+// those cost the one mode more than the other. Loads are told apart by powers of two, so a load
+// that comes back is served as experience has it from its first moment. Only the mode in force can
+// be measured. What was measured is forgotten after a while, later each time, so a mode that once
+// was slower is tried again, but ever more seldom. Threads: lives on the scheduler's loop. Units:
+// tokens per second. Cost: O(1) per call.
 #pragma once
 
 #include <cstdint>

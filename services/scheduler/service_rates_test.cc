@@ -118,7 +118,7 @@ TEST_F(ServiceRatesTest, CorrectsAPredictionByWhatWasMeasured) {
   ModePrediction corrected = rates_.Correct(said, 4);
   EXPECT_NEAR(corrected.routed_per_s, 88, 2);
   EXPECT_NEAR(corrected.routed_ms_per_token, 45, 1);
-  EXPECT_NEAR(corrected.large_alone_per_s, 80, 2) << "it has the same prompts to read";
+  EXPECT_NEAR(corrected.large_alone_per_s, 80, 2) << "it has the same strangers beside it";
   Serve(kLargeAlone, 4, 24, absl::Seconds(60));
   corrected = rates_.Correct(said, 4);
   EXPECT_NEAR(corrected.large_alone_per_s, 96, 2);

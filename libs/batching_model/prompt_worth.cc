@@ -1,0 +1,45 @@
+#include "libs/batching_model/prompt_worth.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tokenrouter {
+namespace {
+
+// Routed service pays so much more for the prompt than large-alone service does.
+double RoutedExtraMs(const PromptCost& prompt) {
+  return PromptMs(prompt, ServiceMode::kRouted) - PromptMs(prompt, ServiceMode::kLargeAlone);
+}
+
+}  // namespace
+
+double PromptMs(const PromptCost& prompt, ServiceMode mode) {
+  if (mode == ServiceMode::kLargeAlone) return prompt.large_prefill_ms;
+  const double ever_routed = 1.0 - std::pow(1.0 - prompt.r, prompt.expected_tokens);
+  const double large_ms = ever_routed * prompt.large_prefill_ms;
+  return prompt.shared_device ? prompt.small_prefill_ms + large_ms
+                              : std::max(prompt.small_prefill_ms, large_ms);
+}
+
+ModePrediction WithPrompts(const ModePrediction& prediction, const PromptCost& mean) {
+  ModePrediction whole = prediction;
+  if (mean.expected_tokens <= 0) return whole;
+  const auto add = [&](ServiceMode mode, double* per_s, double* ms_per_token) {
+    const double before_ms = 1000.0 / *per_s;
+    const double after_ms = before_ms + PromptMs(mean, mode) / mean.expected_tokens;
+    *per_s = 1000.0 / after_ms;
+    *ms_per_token *= after_ms / before_ms;
+  };
+  add(ServiceMode::kRouted, &whole.routed_per_s, &whole.routed_ms_per_token);
+  add(ServiceMode::kLargeAlone, &whole.large_alone_per_s, &whole.large_alone_ms_per_token);
+  return whole;
+}
+
+double RoutingSavesMs(const ModePrediction& prediction, const PromptCost& prompt,
+                      const PromptCost& mean) {
+  double per_token = 1000.0 / prediction.large_alone_per_s - 1000.0 / prediction.routed_per_s;
+  if (mean.expected_tokens > 0) per_token += RoutedExtraMs(mean) / mean.expected_tokens;
+  return prompt.expected_tokens * per_token - RoutedExtraMs(prompt);
+}
+
+}  // namespace tokenrouter
