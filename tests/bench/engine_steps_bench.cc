@@ -1,29 +1,38 @@
 // Measures steps of the real engine and prints one JSON row per shape:
-//   engine_steps_bench MODEL [int8|int4|fp32] [threads] [repeats] [ROWSxIDS@CONTEXT ...]
-// Each row: model, rows of the step, new ids per row, context before the step, best and median
-// milliseconds, ids per second of the median.
+//   engine_steps_bench --model=FILE [--format=int8] [--threads=2] [--repeats=9]
+//       [--shapes=1x1@200,8x1@512] [--perf_control=FIFO]
+// A shape: rows of the step, x new ids per row, @ context before the step. Each row: these, best
+// and median milliseconds, ids per second of the median. With --perf_control only what is timed is
+// recorded by a `perf record --delay=-1 --control=fifo:FIFO,FIFO.ack` (tools/flame/flame_graph.py).
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "libs/config/settings.h"
 #include "libs/status/check.h"
+#include "libs/status/status_macros.h"
 #include "libs/timing/real_clock.h"
 #include "libs/torch_engine/torch_engine.h"
+#include "tests/bench/bench_parts.h"
 
 namespace tokenrouter {
 namespace {
 
-constexpr Position kContext = 200;
+constexpr int kMostRows = 16;
+constexpr int kFillIds = 512;  // Per row and step, while a context is filled.
+constexpr int kMostStepTokens = 4096;
 constexpr TokenId kFirstId = 1000;  // Ordinary text ids of every model.
 constexpr int kIdRange = 5000;
 
 struct Shape {
   int rows = 1;
   int new_ids = 1;  // Per row.
-  Position context = kContext;
+  Position context = 0;
 };
 
 std::vector<TokenId> Ids(int count, int seed) {
@@ -32,11 +41,12 @@ std::vector<TokenId> Ids(int count, int seed) {
   return ids;
 }
 
-double StepMilliseconds(Engine* engine, int rows, const std::vector<TokenId>& ids, int choices) {
+// One step of `ids` on each of the rows from `first_row` on.
+void Step(Engine* engine, int first_row, int rows, const std::vector<TokenId>& ids, int choices) {
   SamplingContext sampling;
   sampling.parameters.temperature = 0.0f;
   StepBatch batch;
-  for (int row = 0; row < rows; ++row) {
+  for (int row = first_row; row < first_row + rows; ++row) {
     const SequenceId sequence{static_cast<uint64_t>(row) + 1};
     batch.rows.push_back({.sequence = sequence,
                           .first = engine->Length(sequence),
@@ -45,73 +55,121 @@ double StepMilliseconds(Engine* engine, int rows, const std::vector<TokenId>& id
                           .sampling = &sampling});
   }
   StepResult result;
-  const absl::Time start = RealClock::Get().Now();
   const absl::Status status = engine->Step(batch, &result);
   TR_CHECK(status.ok()) << status.ToString();
-  return absl::ToDoubleMilliseconds(RealClock::Get().Now() - start);
 }
 
-void Measure(Engine* engine, const Shape& shape, int repeats) {
+// Of one step, which is taken back.
+double StepMilliseconds(Engine* engine, const Shape& shape, int seed) {
+  const std::vector<TokenId> ids = Ids(shape.new_ids, seed);
+  const absl::Time start = RealClock::Get().Now();
+  Step(engine, 0, shape.rows, ids, 1);
+  const absl::Time end = RealClock::Get().Now();
   for (int row = 0; row < shape.rows; ++row) {
+    engine->Truncate({static_cast<uint64_t>(row) + 1}, shape.context);
+  }
+  return absl::ToDoubleMilliseconds(end - start);
+}
+
+struct Options {
+  std::string model;
+  std::string format = "int8";
+  std::string shapes =
+      "1x1@200,2x1@200,4x1@200,8x1@200,16x1@200,1x16@200,4x8@200,1x64@0,1x256@0,1x1@1600";
+  std::string perf_control;
+  int32_t threads = 0;
+  int32_t repeats = 9;
+};
+
+absl::StatusOr<std::vector<Shape>> ShapesOf(const std::string& text) {
+  std::vector<Shape> shapes;
+  for (const auto word : absl::StrSplit(text, ',')) {
+    Shape shape;
+    if (std::sscanf(std::string(word).c_str(), "%dx%d@%d", &shape.rows, &shape.new_ids,
+                    &shape.context) != 3 ||
+        shape.rows < 1 || shape.rows > kMostRows || shape.new_ids < 1 || shape.context < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--shapes: \"", word, "\" is not ROWSxIDS@CONTEXT with 1 to ", kMostRows, " rows"));
+    }
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+// Tells a perf that waits for it what to record.
+class Recording {
+ public:
+  explicit Recording(const std::string& fifo) {
+    if (fifo.empty()) return;
+    control_.open(fifo);
+    acknowledged_.open(fifo + ".ack");
+  }
+  // Returns when perf has done it.
+  void Say(const char* command) {
+    if (!control_.is_open()) return;
+    control_ << command << std::endl;
+    std::string line;
+    std::getline(acknowledged_, line);
+  }
+
+ private:
+  std::ofstream control_;
+  std::ifstream acknowledged_;
+};
+
+void Measure(Engine* engine, const Shape& shape, int repeats, Recording* recording) {
+  for (int row = 0; row < kMostRows; ++row) {
     engine->Release({static_cast<uint64_t>(row) + 1});
   }
-  if (shape.context > 0) StepMilliseconds(engine, shape.rows, Ids(shape.context, 1), 0);
-  std::vector<double> times;
-  for (int i = 0; i < repeats; ++i) {
-    times.push_back(StepMilliseconds(engine, shape.rows, Ids(shape.new_ids, i), 1));
-    for (int row = 0; row < shape.rows; ++row) {
-      engine->Truncate({static_cast<uint64_t>(row) + 1}, shape.context);
-    }
+  for (int filled = 0; filled < shape.context; filled += kFillIds) {
+    const int ids = std::min(kFillIds, shape.context - filled);
+    for (int row = 0; row < shape.rows; ++row) Step(engine, row, 1, Ids(ids, row), 0);
   }
+  StepMilliseconds(engine, shape, 0);  // Pages in what a step needs.
+  std::vector<double> times;
+  recording->Say("enable");
+  for (int i = 0; i < repeats; ++i) times.push_back(StepMilliseconds(engine, shape, i));
+  recording->Say("disable");
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
   absl::PrintF(
-      "{\"model\": \"%s\", \"rows\": %d, \"new_ids_per_row\": %d, \"context\": %d, \"ms\": %.2f, "
-      "\"best_ms\": %.2f, \"ids_per_s\": %.1f}\n",
+      "{\"bench\": \"engine_steps\", \"model\": \"%s\", \"rows\": %d, \"new_ids_per_row\": %d, "
+      "\"context\": %d, \"ms\": %.2f, \"best_ms\": %.2f, \"ids_per_s\": %.1f}\n",
       engine->info().model_name, shape.rows, shape.new_ids, shape.context, median, times.front(),
       shape.rows * shape.new_ids * 1e3 / median);
   std::fflush(stdout);
 }
 
-int Main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fprintf(stderr,
-                 "usage: engine_steps_bench MODEL [int8|int4|fp32] [threads] [repeats] "
-                 "[ROWSxIDS@CONTEXT ...]\n");
-    return 2;
-  }
-  TorchEngineOptions options;
-  options.model_path = argv[1];
-  if (argc > 2) {
-    const auto format = ParseWeightFormat(argv[2]);
-    TR_CHECK(format.ok()) << format.status().ToString();
-    options.weight_format = *format;
-  }
-  options.threads = argc > 3 ? std::atoi(argv[3]) : 0;
-  const int repeats = argc > 4 ? std::atoi(argv[4]) : 10;
-  options.compute_nice = 0;
-  options.max_step_tokens = 16 * kContext;
-  options.kv_bytes = int64_t{1} << 30;
+absl::Status Run(int argc, char** argv) {
+  Options options;
+  Settings settings("engine_steps_bench", "Times steps of the real engine");
+  settings.Add("model", &options.model, "a .gguf file or a Hugging Face folder");
+  settings.AddChoice("format", &options.format, {"int8", "int4", "fp32"}, "of the weights");
+  settings.Add("shapes", &options.shapes, "ROWSxIDS@CONTEXT, separated by commas");
+  settings.Add("perf_control", &options.perf_control, "fifo of a perf record; empty: none");
+  settings.Add("threads", &options.threads, 0, 256, "compute threads; 0: one per core");
+  settings.Add("repeats", &options.repeats, 1, 100'000, "steps per shape");
+  TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
+  if (!go_on) return absl::OkStatus();
+  TR_ASSIGN_OR_RETURN(const std::vector<Shape> shapes, ShapesOf(options.shapes));
+  TorchEngineOptions engine_options{.model_path = options.model, .threads = options.threads};
+  TR_ASSIGN_OR_RETURN(engine_options.weight_format, ParseWeightFormat(options.format));
+  engine_options.compute_nice = 0;
+  engine_options.max_step_tokens = kMostStepTokens;
+  engine_options.kv_bytes = int64_t{2} << 30;
   const absl::Time start = RealClock::Get().Now();
-  const auto engine = TorchEngine::Create(options);
-  TR_CHECK(engine.ok()) << engine.status().ToString();
-  absl::PrintF("{\"model\": \"%s\", \"numerics_class\": \"%s\", \"load_s\": %.2f}\n",
-               (*engine)->info().model_name, (*engine)->info().numerics_class,
-               absl::ToDoubleSeconds(RealClock::Get().Now() - start));
-  std::vector<Shape> shapes = {{1, 1},  {2, 1}, {4, 1},     {8, 1},      {16, 1},
-                               {1, 16}, {4, 8}, {1, 64, 0}, {1, 256, 0}, {1, 1, 1600}};
-  if (argc > 5) shapes.clear();
-  for (int i = 5; i < argc; ++i) {
-    Shape shape;
-    TR_CHECK(std::sscanf(argv[i], "%dx%d@%d", &shape.rows, &shape.new_ids, &shape.context) == 3)
-        << argv[i];
-    shapes.push_back(shape);
-  }
-  for (const Shape& shape : shapes) Measure(engine->get(), shape, repeats);
-  return 0;
+  TR_ASSIGN_OR_RETURN(const auto engine, TorchEngine::Create(engine_options));
+  absl::PrintF(
+      "{\"bench\": \"engine_start\", \"model\": \"%s\", \"numerics_class\": \"%s\", \"load_s\": "
+      "%.2f}\n",
+      engine->info().model_name, engine->info().numerics_class,
+      absl::ToDoubleSeconds(RealClock::Get().Now() - start));
+  Recording recording(options.perf_control);
+  for (const Shape& shape : shapes) Measure(engine.get(), shape, options.repeats, &recording);
+  return absl::OkStatus();
 }
 
 }  // namespace
 }  // namespace tokenrouter
 
-int main(int argc, char** argv) { return tokenrouter::Main(argc, argv); }
+int main(int argc, char** argv) { return tokenrouter::BenchMain(tokenrouter::Run, argc, argv); }

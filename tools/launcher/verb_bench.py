@@ -22,6 +22,7 @@ INPUTS = {
     "serve": ("small", "large"),
     "perplexity": ("small", "large", "humaneval"),
     "engine": ("small", "large"),
+    "engine_steps": ("small", "large"),
     "soak": ("small", "large"),
 }
 PEER_FLAG = "--peer="  # of engine_bench: a program, or none
@@ -63,6 +64,8 @@ def inputs_of(name: str, places: Places, versions: Versions) -> list[list[str]]:
     paths = {key: model_path(places, versions.models[key]) for key in INPUTS.get(name, ())}
     if name in ("serve", "engine", "soak"):
         return [[f"--small={paths['small']}", f"--large={paths['large']}"]]
+    if name == "engine_steps":
+        return [[f"--model={paths[key]}"] for key in ("small", "large")]
     if name == "perplexity":
         texts = paths["humaneval"].with_suffix("")
         if not texts.exists():
