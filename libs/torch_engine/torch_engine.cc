@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
 #include "libs/status/status_macros.h"
+#include "libs/telemetry/log.h"
 #include "libs/timing/real_clock.h"
 #include "libs/torch_engine/cpu/available_memory.h"
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
@@ -77,8 +78,10 @@ absl::StatusOr<std::unique_ptr<TorchEngine>> TorchEngine::Create(
                                                  .kv_bytes = options.kv_bytes,
                                                  .max_rows = options.max_step_tokens,
                                                  .max_inputs = WidestInput(model),
-                                                 .kernels = options.kernels},
+                                                 .kernels = options.kernels,
+                                                 .panel_gemm = options.panel_gemm},
                                                 parts.pool.get()));
+  LogInfo("arithmetic", {{"device", parts.ops->NumericsName()}});
   TR_ASSIGN_OR_RETURN(DecoderWeights weights,
                       LoadWeights(*parts.source,
                                   {.format = options.weight_format,

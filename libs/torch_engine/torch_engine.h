@@ -44,8 +44,10 @@ struct TorchEngineOptions {
   int max_choices = 32;        // Most choices of one row; also logit rows held at a time.
   TokenId usable_ids = 0;      // 0: every row of the embedding table.
   Position context_limit = 0;  // 0: what the model was made for. Never above it.
-  // Null: the fastest of this processor, its dot-product instructions included. Tests pin others.
+  // Null: the fastest of this processor. Tests and benches pin others; with pinned kernels and a
+  // null panel_gemm XNNPACK runs int8 and int4.
   const KernelTable* kernels = nullptr;
+  const PanelGemm* panel_gemm = nullptr;
   const Clock* clock = nullptr;  // Times steps; null: the real one.
   std::string weight_cache;      // Folder of packed weights; empty: none. fp32 is never kept.
   int64_t weight_cache_bytes = kDefaultPackedCacheBytes;  // Most bytes of that folder.

@@ -63,7 +63,8 @@ class Bench {
   }
 
   absl::Status AddAll() {
-    if (const PanelGemm* const own = UsablePanelGemm(); own != nullptr) {
+    if (!UsablePanelGemms().empty()) {
+      const PanelGemm* const own = UsablePanelGemms().front();
       TR_RETURN_IF_ERROR(AddOurs("ours_int8", WeightFormat::kInt8, own));
       TR_RETURN_IF_ERROR(AddOurs("ours_int4", WeightFormat::kInt4, own));
     }

@@ -18,8 +18,13 @@ constexpr int kRounds = 40;
 constexpr uint32_t kIdLimit = 259;
 
 using Ids = std::vector<TokenId>;
-// Null kernels: what the engine chooses.
-using Parameter = std::tuple<const char*, WeightFormat, const KernelTable*>;
+// Kernels of an engine: null ones as in TorchEngineOptions.
+struct Pinned {
+  std::string name;
+  const KernelTable* kernels = nullptr;
+  const PanelGemm* panel_gemm = nullptr;
+};
+using Parameter = std::tuple<const char*, WeightFormat, Pinned>;
 
 Ids RandomIds(int count, std::mt19937* generator) {
   Ids ids(count);
@@ -45,7 +50,8 @@ class EngineIdentityTest : public ::testing::TestWithParam<Parameter> {
   TorchEngineOptions Options() const {
     TorchEngineOptions options =
         TinyEngineOptions(std::get<0>(GetParam()), std::get<1>(GetParam()));
-    options.kernels = std::get<2>(GetParam());
+    options.kernels = std::get<2>(GetParam()).kernels;
+    options.panel_gemm = std::get<2>(GetParam()).panel_gemm;
     return options;
   }
 };
@@ -164,23 +170,41 @@ TEST_P(EngineIdentityTest, NamesEqualEnginesEqually) {
   }
 }
 
-std::vector<const KernelTable*> AllKernels() {
-  std::vector<const KernelTable*> kernels = {nullptr};
-  kernels.insert(kernels.end(), UsableKernels().begin(), UsableKernels().end());
-  return kernels;
+// What this processor can be made to use; its own choice is among them.
+std::vector<Pinned> AllKernels() {
+  std::vector<Pinned> all;
+  for (const KernelTable* const kernels : UsableKernels()) {
+    all.push_back({std::string("xnnpack_") + kernels->name, kernels});
+  }
+  for (const PanelGemm* const gemm : UsablePanelGemms()) {
+    all.push_back({std::string("panels_") + gemm->name, nullptr, gemm});
+  }
+  return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Models, EngineIdentityTest,
-    ::testing::Combine(::testing::Values("llama", "qwen2", "qwen3", "mistral"),
-                       ::testing::Values(WeightFormat::kInt8, WeightFormat::kInt4,
-                                         WeightFormat::kFp32),
-                       ::testing::ValuesIn(AllKernels())),
-    [](const auto& info) {
-      return std::string(std::get<0>(info.param)) + "_" +
-             std::string(WeightFormatName(std::get<1>(info.param))) + "_" +
-             (std::get<2>(info.param) == nullptr ? "chosen" : std::get<2>(info.param)->name);
-    });
+TEST(EngineKernels, AreTheBestPanelsOfTheProcessorByDefault) {
+  TorchEngineOptions options = TinyEngineOptions("llama", WeightFormat::kInt4);
+  const std::string chosen = MakeEngine(options)->info().numerics_class;
+  for (const Pinned& pinned : AllKernels()) {
+    options.kernels = pinned.kernels;
+    options.panel_gemm = pinned.panel_gemm;
+    const bool best =
+        !UsablePanelGemms().empty() && pinned.panel_gemm == UsablePanelGemms().front();
+    EXPECT_EQ(MakeEngine(options)->info().numerics_class == chosen, best) << pinned.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EngineIdentityTest,
+                         ::testing::Combine(::testing::Values("llama", "qwen2", "qwen3", "mistral"),
+                                            ::testing::Values(WeightFormat::kInt8,
+                                                              WeightFormat::kInt4,
+                                                              WeightFormat::kFp32),
+                                            ::testing::ValuesIn(AllKernels())),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" +
+                                  std::string(WeightFormatName(std::get<1>(info.param))) + "_" +
+                                  std::get<2>(info.param).name;
+                         });
 
 }  // namespace
 }  // namespace tokenrouter

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "libs/status/status_matchers.h"
 
@@ -44,7 +46,7 @@ Layer MakeLayer(int64_t inputs, int64_t outputs) {
 }
 
 struct Variant {
-  const char* name;
+  std::string name;
   WeightFormat format;
   const PanelGemm* panel_gemm;
 };
@@ -56,9 +58,9 @@ std::vector<Variant> Variants() {
                                    {"int4_xnn", WeightFormat::kInt4, nullptr},
                                    {"int8_scalar", WeightFormat::kInt8, &ScalarPanelGemm()},
                                    {"int4_scalar", WeightFormat::kInt4, &ScalarPanelGemm()}};
-  if (UsablePanelGemm() != nullptr) {
-    variants.push_back({"int8_panels", WeightFormat::kInt8, UsablePanelGemm()});
-    variants.push_back({"int4_panels", WeightFormat::kInt4, UsablePanelGemm()});
+  for (const PanelGemm* const gemm : UsablePanelGemms()) {
+    variants.push_back({std::string("int8_") + gemm->name, WeightFormat::kInt8, gemm});
+    variants.push_back({std::string("int4_") + gemm->name, WeightFormat::kInt4, gemm});
   }
   return variants;
 }
@@ -157,7 +159,7 @@ TEST_P(CpuLinearTest, RefusesInt4InputsThatAreNotWholeBlocksNamingTensorAndFix) 
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, CpuLinearTest, ::testing::ValuesIn(Variants()),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace tokenrouter

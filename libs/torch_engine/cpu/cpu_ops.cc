@@ -30,6 +30,11 @@ class CpuMatrix : public Matrix {
   std::unique_ptr<CpuLinear> linear_;
 };
 
+const PanelGemm* PanelGemmOf(const CpuOpsOptions& options) {
+  if (options.panel_gemm != nullptr || options.kernels != nullptr) return options.panel_gemm;
+  return UsablePanelGemms().empty() ? nullptr : UsablePanelGemms().front();
+}
+
 class CpuBuffer : public FloatBuffer {
  public:
   // Null when there is no memory.
@@ -69,7 +74,7 @@ CpuOps::CpuOps(const AttentionShape& shape, const CpuOpsOptions& options, Thread
       pool_(pool),
       quantized_(options.max_rows, options.max_inputs),
       linear_context_({.kernels = &kernels_,
-                       .panel_gemm = options.kernels == nullptr ? UsablePanelGemm() : nullptr,
+                       .panel_gemm = PanelGemmOf(options),
                        .pool = pool,
                        .memory = &memory_,
                        .quantized = &quantized_}) {}

@@ -1,4 +1,4 @@
-// The CPU as a device: XNNPACK for matrices, our kernels for the rest, one thread pool for both.
+// The CPU as a device: our kernels, XNNPACK for matrices that they do not take, one thread pool.
 // Ownership, threads, units and errors: model/ops.h.
 #pragma once
 
@@ -23,6 +23,8 @@ struct CpuOpsOptions {
   int64_t max_rows = 0;                  // Most rows of any call.
   int64_t max_inputs = 0;                // Widest input of any matrix.
   const KernelTable* kernels = nullptr;  // Null: the best this processor runs.
+  // Null: the best this processor runs, or XNNPACK when `kernels` is given.
+  const PanelGemm* panel_gemm = nullptr;
 };
 
 class CpuOps : public Ops {

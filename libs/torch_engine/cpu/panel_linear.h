@@ -1,5 +1,5 @@
-// Linear layers in int8 or int4 on our own dot-product kernels (kernels/panel_gemm.h), for
-// processors that have the instructions. Packs the weights into panels of kPanelOutputs outputs.
+// Linear layers in int8 or int4 on our own kernels (kernels/panel_gemm.h), for processors with AVX2
+// or more. Packs the weights into panels of kPanelOutputs outputs, the same for all kernels.
 // Ownership, threads, units and errors: cpu_linear.h.
 #pragma once
 

@@ -1,6 +1,9 @@
 #include "libs/torch_engine/cpu/kernels/panel_gemm.h"
 
+#include <cpuid.h>
+
 #include <cmath>
+#include <vector>
 
 namespace tokenrouter {
 namespace {
@@ -60,6 +63,14 @@ void ScalarInt4(const PanelItem& item) {
   }
 }
 
+// Clang 14 does not know the name for __builtin_cpu_supports.
+bool HasAvxVnni() {
+  constexpr unsigned kFeatures = 7, kSubleaf = 1, kAvxVnniBit = 1u << 4;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(kFeatures, kSubleaf, &eax, &ebx, &ecx, &edx) != 0 &&
+         (eax & kAvxVnniBit) != 0;
+}
+
 }  // namespace
 
 const PanelGemm& ScalarPanelGemm() {
@@ -67,11 +78,20 @@ const PanelGemm& ScalarPanelGemm() {
   return gemm;
 }
 
-const PanelGemm* UsablePanelGemm() {
-  __builtin_cpu_init();
-  const bool usable = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512vnni");
-  return usable ? &Avx512VnniPanelGemm() : nullptr;
+std::span<const PanelGemm* const> UsablePanelGemms() {
+  static const std::vector<const PanelGemm*> usable = [] {
+    std::vector<const PanelGemm*> tables;
+    __builtin_cpu_init();
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vnni")) {
+      tables.push_back(&Avx512VnniPanelGemm());
+    }
+    if (avx2 && HasAvxVnni()) tables.push_back(&AvxVnniPanelGemm());
+    if (avx2) tables.push_back(&Avx2PanelGemm());
+    return tables;
+  }();
+  return usable;
 }
 
 }  // namespace tokenrouter

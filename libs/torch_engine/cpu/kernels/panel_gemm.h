@@ -1,6 +1,5 @@
-// Products of int8 rows and int8 or int4 weights on the dot-product instructions of newer
-// processors, which the XNNPACK inside libtorch is built without: about twice its rate from a few
-// rows on.
+// Products of int8 rows and int8 or int4 weights. The XNNPACK inside libtorch never uses the
+// dot-product instructions of newer processors and unpacks int4 weights again for every few rows.
 // Ownership: nothing is kept. Threads: pure functions; callers split panels among threads.
 // Units: a panel is kPanelOutputs outputs with all their weights and what belongs to them, one
 // piece of memory. Outputs beyond the matrix are padding with weight 0.
@@ -10,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
 
@@ -58,7 +58,7 @@ struct PanelItem {
 };
 
 struct PanelGemm {
-  const char* name;  // "avx512vnni", "scalar".
+  const char* name;  // "avx512vnni", "avxvnni", "avx2", "scalar".
   void (*int8)(const PanelItem& item);
   void (*int4)(const PanelItem& item);
 };
@@ -66,7 +66,9 @@ struct PanelGemm {
 // What the others must equal bit for bit; slow.
 const PanelGemm& ScalarPanelGemm();
 const PanelGemm& Avx512VnniPanelGemm();
-// Null when this processor has no such instructions.
-const PanelGemm* UsablePanelGemm();
+const PanelGemm& AvxVnniPanelGemm();
+const PanelGemm& Avx2PanelGemm();
+// Those that this processor runs, best first, the scalar one left out; empty without AVX2.
+std::span<const PanelGemm* const> UsablePanelGemms();
 
 }  // namespace tokenrouter

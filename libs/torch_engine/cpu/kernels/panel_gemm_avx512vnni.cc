@@ -10,18 +10,9 @@ namespace {
 constexpr int kLanes = 16;
 constexpr int kVectors = kPanelOutputs / kLanes;
 // Rows that share the loads of a panel: their sums and the weights fit into the registers.
-constexpr int kMaxTile = 8;
-// Weights are asked for so many bytes before they are used: processors stop fetching ahead by
-// themselves at the end of a page.
-constexpr int64_t kPrefetchBytes = 4096;
-constexpr int64_t kCacheLine = 64;
+constexpr int kTileRows = 8;
 
-template <int64_t kBytes>
-inline void Prefetch(const void* weights) {
-  for (int64_t i = 0; i < kBytes; i += kCacheLine) {
-    _mm_prefetch(static_cast<const char*>(weights) + kPrefetchBytes + i, _MM_HINT_T0);
-  }
-}
+#include "libs/torch_engine/cpu/kernels/panel_gemm_rows.inc"
 
 // Four inputs of a row, for every output.
 inline __m512i FourInputs(const uint8_t* input) {
@@ -146,6 +137,7 @@ void Int4Tile(const PanelItem& item, int64_t row) {
 }
 
 struct Int8Kernel {
+  static constexpr int kMaxTile = kTileRows;
   template <int kTile>
   static void Tile(const PanelItem& item, int64_t row) {
     Int8Tile<kTile>(item, row);
@@ -153,35 +145,12 @@ struct Int8Kernel {
 };
 
 struct Int4Kernel {
+  static constexpr int kMaxTile = kTileRows;
   template <int kTile>
   static void Tile(const PanelItem& item, int64_t row) {
     Int4Tile<kTile>(item, row);
   }
 };
-
-template <typename Kernel>
-void Panel(const PanelItem& item) {
-  int64_t row = 0;
-  for (; row + kMaxTile <= item.rows; row += kMaxTile) Kernel::template Tile<kMaxTile>(item, row);
-  switch (item.rows - row) {
-    case 1:
-      return Kernel::template Tile<1>(item, row);
-    case 2:
-      return Kernel::template Tile<2>(item, row);
-    case 3:
-      return Kernel::template Tile<3>(item, row);
-    case 4:
-      return Kernel::template Tile<4>(item, row);
-    case 5:
-      return Kernel::template Tile<5>(item, row);
-    case 6:
-      return Kernel::template Tile<6>(item, row);
-    case 7:
-      return Kernel::template Tile<7>(item, row);
-    default:
-      return;
-  }
-}
 
 }  // namespace
 
