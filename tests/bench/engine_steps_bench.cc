@@ -1,12 +1,15 @@
 // Measures steps of the real engine and prints one JSON row per shape:
 //   engine_steps_bench --model=FILE [--format=int8] [--threads=2] [--repeats=9]
-//       [--shapes=1x1@200,8x1@512] [--perf_control=FIFO]
+//       [--shapes=1x1@200,8x1@512] [--kernels=avx2,avx2] [--perf_control=FIFO]
 // A shape: rows of the step, x new ids per row, @ context before the step. Each row: these, best
 // and median milliseconds, ids per second of the median. With --perf_control only what is timed is
 // recorded by a `perf record --delay=-1 --control=fifo:FIFO,FIFO.ack` (tools/flame/flame_graph.py).
+// --kernels forces what would run on another processor: the kernels of all but the linear layers
+// (avx512, avx2, scalar) and those of the linear layers (avx512vnni, avxvnni, avx2, xnnpack).
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -76,6 +79,7 @@ struct Options {
   std::string format = "int8";
   std::string shapes =
       "1x1@200,2x1@200,4x1@200,8x1@200,16x1@200,1x16@200,4x8@200,1x64@0,1x256@0,1x1@1600";
+  std::string kernels;
   std::string perf_control;
   int32_t threads = 0;
   int32_t repeats = 9;
@@ -94,6 +98,28 @@ absl::StatusOr<std::vector<Shape>> ShapesOf(const std::string& text) {
     shapes.push_back(shape);
   }
   return shapes;
+}
+
+// Null when no table of this processor has that name.
+template <typename Table>
+const Table* Named(std::span<const Table* const> tables, const std::string& name) {
+  for (const Table* const table : tables) {
+    if (table->name == name) return table;
+  }
+  return nullptr;
+}
+
+absl::Status ForceKernels(const std::string& names, TorchEngineOptions* options) {
+  if (names.empty()) return absl::OkStatus();
+  const std::vector<std::string> both = absl::StrSplit(names, ',');
+  if (both.size() == 2) {
+    options->kernels = Named(UsableKernels(), both[0]);
+    options->panel_gemm = Named(UsablePanelGemms(), both[1]);
+    const bool linear = options->panel_gemm != nullptr || both[1] == "xnnpack";
+    if (options->kernels != nullptr && linear) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--kernels: this processor does not run \"", names, "\""));
 }
 
 // Tells a perf that waits for it what to record.
@@ -146,6 +172,7 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("model", &options.model, "a .gguf file or a Hugging Face folder");
   settings.AddChoice("format", &options.format, {"int8", "int4", "fp32"}, "of the weights");
   settings.Add("shapes", &options.shapes, "ROWSxIDS@CONTEXT, separated by commas");
+  settings.Add("kernels", &options.kernels, "two names that are forced; empty: the best ones");
   settings.Add("perf_control", &options.perf_control, "fifo of a perf record; empty: none");
   settings.Add("threads", &options.threads, 0, 256, "compute threads; 0: one per core");
   settings.Add("repeats", &options.repeats, 1, 100'000, "steps per shape");
@@ -154,6 +181,7 @@ absl::Status Run(int argc, char** argv) {
   TR_ASSIGN_OR_RETURN(const std::vector<Shape> shapes, ShapesOf(options.shapes));
   TorchEngineOptions engine_options{.model_path = options.model, .threads = options.threads};
   TR_ASSIGN_OR_RETURN(engine_options.weight_format, ParseWeightFormat(options.format));
+  TR_RETURN_IF_ERROR(ForceKernels(options.kernels, &engine_options));
   engine_options.compute_nice = 0;
   engine_options.max_step_tokens = kMostStepTokens;
   engine_options.kv_bytes = int64_t{2} << 30;
