@@ -44,7 +44,7 @@ void Int8Tile(const PanelItem& item, int64_t row) {
     for (int v = 0; v < kVectors; ++v) {
       group[v] = _mm512_loadu_si512(weights + v * kLanes * kInputGroup);
     }
-    Prefetch<kPanelOutputs * kInputGroup>(weights);
+    if constexpr (kTile > 1) Prefetch<kPanelOutputs * kInputGroup>(weights);
     weights += kPanelOutputs * kInputGroup;
     for (int r = 0; r < kTile; ++r) {
       const __m512i input = FourInputs(inputs[r] + k);
@@ -79,7 +79,7 @@ inline __m512 Int4Scales(const Int4PanelBlock& block, int v) {
 template <int kTile>
 inline void Int4BlockTile(const Int4PanelBlock& block, const uint8_t* const (&inputs)[kTile],
                           int64_t first_input, __m512 (&totals)[kTile][kVectors]) {
-  Prefetch<sizeof(Int4PanelBlock)>(&block);
+  if constexpr (kTile > 1) Prefetch<sizeof(Int4PanelBlock)>(&block);
   const __m512i upper = _mm512_set1_epi8(static_cast<char>(0xF0));
   __m512i sums[kTile][kVectors];
   for (auto& row : sums) {
