@@ -45,11 +45,12 @@ std::vector<TokenId> GoldenIds(const boost::json::object& golden, const char* fi
   return ids;
 }
 
-void ExpectGoldenLogits(Engine* engine, const boost::json::object& golden, double tolerance) {
+void ExpectGoldenLogits(Engine* engine, const boost::json::object& golden, double tolerance,
+                        const char* field) {
   const std::vector<TokenId> prompt = GoldenIds(golden, "prompt");
   EngineDriver driver(engine);
   driver.set_recorded_logits(engine->info().usable_ids);
-  for (const boost::json::value& entry : golden.at("logits").as_array()) {
+  for (const boost::json::value& entry : golden.at(field).as_array()) {
     const auto position = entry.at("position").to_number<size_t>();
     StepResult result;
     ASSERT_THAT(

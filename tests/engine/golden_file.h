@@ -15,9 +15,10 @@ namespace tokenrouter {
 boost::json::object ReadGolden(const std::string& name);
 std::vector<TokenId> GoldenIds(const boost::json::object& golden, const char* field);
 
-// Expects the logits that the file has at some positions of the prompt, within `tolerance` of the
-// largest of a position.
-void ExpectGoldenLogits(Engine* engine, const boost::json::object& golden, double tolerance);
+// Expects the logits that the file's `field` has at some positions of the prompt, within
+// `tolerance` of the largest of a position.
+void ExpectGoldenLogits(Engine* engine, const boost::json::object& golden, double tolerance,
+                        const char* field = "logits");
 // Expects the file's greedy text.
 void ExpectGoldenText(Engine* engine, const boost::json::object& golden);
 

@@ -18,6 +18,8 @@ namespace {
 // Largest difference allowed, relative to the largest logit of the position.
 constexpr double kFp32Tolerance = 1e-4;
 constexpr double kInt8Tolerance = 0.08;
+// Of logits in int8: single activations may fall to either side of a rounding.
+constexpr double kInt8GoldenTolerance = 0.05;
 
 std::string WriteModelOf(const boost::json::object& golden, const std::string& name,
                          TinyFormat format) {
@@ -53,12 +55,15 @@ TEST_P(GoldenTest, ComputesTheLogitsOfAnIndependentDecoder) {
 }
 
 // The output matrix of a tied tiny model is its embedding table, whose two confidence channels are
-// outliers of every row: int8 is rough there, as no published table is.
+// outliers of every row: int8 is rough there, as no published table is. Its file has what int8
+// makes of it.
 TEST_P(GoldenTest, StaysNearThemInInt8) {
   const boost::json::object golden = ReadGolden(GetParam());
-  if (std::string(GetParam()).find("tied") != std::string::npos) GTEST_SKIP() << "see above";
   const std::string path = WriteModelOf(golden, GetParam(), TinyFormat::kGgufF32);
-  ExpectGoldenLogits(EngineOf(golden, path, WeightFormat::kInt8).get(), golden, kInt8Tolerance);
+  const bool has_int8 = golden.contains("int8_logits");
+  ExpectGoldenLogits(EngineOf(golden, path, WeightFormat::kInt8).get(), golden,
+                     has_int8 ? kInt8GoldenTolerance : kInt8Tolerance,
+                     has_int8 ? "int8_logits" : "logits");
 }
 
 TEST_P(GoldenTest, ComputesTheSameFromAHuggingFaceFolder) {

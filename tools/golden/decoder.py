@@ -62,8 +62,11 @@ class Decoder:
         self.kv_heads = config.get("num_key_value_heads", self.heads)
         self.dim = config.get("head_dim") or config["hidden_size"] // self.heads
 
+    def multiply(self, x, name):
+        return x @ self.tensors[name + ".weight"].T
+
     def project(self, x, name):
-        y = x @ self.tensors[name + ".weight"].T
+        y = self.multiply(x, name)
         bias = self.tensors.get(name + ".bias")
         return y if bias is None else y + bias
 
@@ -119,7 +122,7 @@ class Decoder:
         x = rms_norm(x, self.tensors["model.norm.weight"], epsilon)
         tied = self.config.get("tie_word_embeddings", False)
         output = "model.embed_tokens" if tied else "lm_head"
-        return x @ self.tensors[output + ".weight"].T
+        return self.multiply(x, output)
 
     def greedy(self, ids, count, usable_ids):
         """Appends `count` tokens, each the first largest among the usable ids; returns them."""
@@ -128,3 +131,31 @@ class Decoder:
         for _ in range(count):
             ids.append(int(np.argmax(self.logits(ids)[-1, :usable_ids])))
         return ids[start:]
+
+
+def int8_rows(weights):
+    """Every row in steps of a 127th of its largest magnitude."""
+    steps = np.abs(weights).max(axis=1, keepdims=True) / 127
+    return np.rint(weights / np.where(steps == 0, 1, steps)) * steps
+
+
+def uint8_rows(x):
+    """Every row in 255 steps between its lowest and highest value, 0 being one of the steps."""
+    low = np.minimum(x.min(axis=1, keepdims=True), 0)
+    high = np.maximum(x.max(axis=1, keepdims=True), 0)
+    step = np.where(high == low, 1, (high - low) / 255)
+    zero = np.rint(-low / step)
+    return (np.clip(np.rint(x / step) + zero, 0, 255) - zero) * step
+
+
+class Int8Decoder(Decoder):
+    """Weights and what they are multiplied with in eight bits, as an int8 engine has them."""
+
+    def __init__(self, config, tensors, dtype=np.float64):
+        super().__init__(config, tensors, dtype)
+        self.rounded = {
+            name: int8_rows(values) for name, values in self.tensors.items() if values.ndim == 2
+        }
+
+    def multiply(self, x, name):
+        return uint8_rows(x) @ self.rounded[name + ".weight"].T

@@ -10,6 +10,7 @@ truth that float32 engines are compared with. A file holds:
   usable_ids      tokenizer size: rows above it are padding
   prompt          token ids
   logits          for some positions every row's value, or the `ids` and values of the largest 64
+  int8_logits     the same with weights and activations in int8, of a tied tiny model
   greedy          the tokens that follow the prompt
   greedy_margin   smallest gap between the first and the second logit among them
 """
@@ -65,8 +66,8 @@ def positions_of(prompt):
     return [0, 1, len(prompt) // 2, len(prompt) - 1]
 
 
-def describe(model, prompt, usable_ids, top):
-    """Logits at some positions, the greedy continuation and its smallest margin."""
+def logit_rows(model, prompt, top):
+    """Logits at some positions."""
     logits = model.logits(prompt)
     rows = []
     for position in positions_of(prompt):
@@ -78,6 +79,12 @@ def describe(model, prompt, usable_ids, top):
             values = values[order]
         row["values"] = [number(v) for v in values]
         rows.append(row)
+    return rows
+
+
+def describe(model, prompt, usable_ids, top):
+    """Logits at some positions, the greedy continuation and its smallest margin."""
+    rows = logit_rows(model, prompt, top)
     greedy = model.greedy(prompt, GREEDY_TOKENS, usable_ids)
     last = model.logits(prompt + greedy)[len(prompt) - 1 : -1, :usable_ids]
     best = np.sort(last, axis=-1)
@@ -99,9 +106,11 @@ def make_tiny(writer, out):
     for family, size, prompt in TINY_MODELS:
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run([writer, folder, family, str(TINY_SEED), size], check=True)
-            model = decoder.Decoder(*weight_files.read(folder))
+            config, tensors = weight_files.read(folder)
         head = {"model": "tiny", "family": family, "size": size, "seed": TINY_SEED}
-        body = describe(model, prompt, TINY_USABLE_IDS, top=0)
+        body = describe(decoder.Decoder(config, tensors), prompt, TINY_USABLE_IDS, top=0)
+        if config.get("tie_word_embeddings"):
+            body["int8_logits"] = logit_rows(decoder.Int8Decoder(config, tensors), prompt, top=0)
         write(out, "tiny_%s_%s.json" % (family, size), {**head, **body})
 
 
