@@ -16,6 +16,7 @@ from versions import read_versions
 
 CLOSING_LINE = re.compile(r"\d+% tests passed, \d+ tests failed out of \d+")
 TSAN = ["-L", "^tsan$"]
+ASAN_ENGINE = ["-L", "^asan-engine$"]
 
 
 def run(arguments: Arguments) -> int:
@@ -63,6 +64,11 @@ def _preset_stages(places: Places, console: Console, closing: dict[str, str]) ->
         test_stage("release"),
         build_stage("asan"),
         test_stage("asan"),
+        (
+            "building asan-engine",
+            lambda: _build_labelled(places, "asan-engine", ASAN_ENGINE, console),
+        ),
+        test_stage("asan-engine", *ASAN_ENGINE),
         ("building tsan", lambda: _build_labelled(places, "tsan", TSAN, console)),
         test_stage("tsan", *TSAN),
     ]
@@ -127,6 +133,7 @@ VERB = Verb(
     most_words=1,
     flags=(Flag("--yes", "agree to installing what is missing"),),
     details="Stages: release (all tests), asan (address and undefined behaviour, no torch),\n"
-    "tsan (labelled tests). full adds: a clang build with thread-safety analysis, clang-tidy on\n"
-    "changed folders, and each fuzzer for a minute.",
+    "asan-engine (the same for the engine's tests), tsan (labelled tests). full adds: a clang\n"
+    "build with thread-safety analysis, clang-tidy on changed folders, and each fuzzer for a\n"
+    "minute.",
 )
