@@ -72,7 +72,9 @@ absl::StatusOr<std::unique_ptr<Cluster>> StartCluster(const Options& options) {
   ClusterOptions cluster{.tokenizer = options.small,
                          .worker_flags = {"--engine=" + options.engine},
                          .small_flags = {kv(options.small_kv_mb)},
-                         .large_flags = {kv(options.large_kv_mb)}};
+                         .large_flags = {kv(options.large_kv_mb)},
+                         // On a busy machine a request may wait long for room; none is refused.
+                         .scheduler_flags = {"--wait_ms=600000"}};
   const auto add = [&](std::vector<std::string> flags) {
     cluster.worker_flags.insert(cluster.worker_flags.end(), flags.begin(), flags.end());
   };
