@@ -72,9 +72,9 @@ def drawing(stacks: dict[tuple[str, ...], int], title: str) -> str:
         for stack, count in stacks.items()
         if count >= least
     ]
-    return filtered(
-        "inferno-flamegraph", "\n".join(lines), f"--title={title}", "--countname=ns", "--hash"
-    )
+    flags = (f"--title={title}", "--countname=ns", "--hash")
+    svg = filtered("inferno-flamegraph", "\n".join(lines), *flags)
+    return re.sub(r"(?m)^\s*//.*\n", "", svg)  # comments of its script
 
 
 def main() -> int:
