@@ -53,6 +53,10 @@ v1::WorkerFrame WorkerCore::Hello() const {
   hello.set_block_size(info.block_size);
   hello.set_context_limit(info.context_limit);
   hello.set_max_sequences(options_.max_sequences);
+  hello.set_max_step_ids(options_.max_step_tokens);
+  if (options_.max_step < absl::InfiniteDuration()) {
+    hello.set_max_step_us(absl::ToInt64Microseconds(options_.max_step));
+  }
   hello.mutable_samples()->Assign(options_.samples.begin(), options_.samples.end());
   for (const auto& [id, sequence] : table_.all()) {
     v1::HeldSequence& held = *hello.add_held();

@@ -61,7 +61,7 @@ ServiceMode CoreState::ModeOf(int pair) const { return forced_mode.value_or(Mode
 
 void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker) {
   NoteCommand(worker);
-  if (request->counted_on() == worker->stream) return;
+  if (request->counted_on() == worker->stream) return CountUnread(request, worker);
   CountIdle(state, request);
   request->CountOn(worker->stream);
   // Whatever it ran before had ended, or was taken back.
@@ -70,15 +70,27 @@ void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worke
     worker->step_from_idle = true;
   }
   ++worker->ready;
+  CountUnread(request, worker);
   state->may_start.insert(worker->stream);
   CountWait(*state, *request, worker);
+}
+
+void CountUnread(RequestMachine* request, AttachedWorker* worker) {
+  if (request->counted_on() != worker->stream) return;
+  const Position ids = request->Unread(worker->role);
+  worker->unread_ids += ids - request->counted_ids();
+  request->CountIds(ids);
 }
 
 void CountIdle(CoreState* state, RequestMachine* request) {
   if (request->counted_on() == 0) return;
   AttachedWorker* const worker = state->directory.Find(request->counted_on());
-  if (worker != nullptr) --worker->ready;
+  if (worker != nullptr) {
+    --worker->ready;
+    worker->unread_ids -= request->counted_ids();
+  }
   request->CountOn(0);
+  request->CountIds(0);
 }
 
 void StartStall(CoreState* state, RequestMachine* request) {

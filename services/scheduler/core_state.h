@@ -77,6 +77,8 @@ void WaitAnew(const CoreState& state, AttachedWorker* worker);
 
 // The request's turn may run on this worker now: it counts as one of its ready rows.
 void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker);
+// What it must read there has changed; harmless when it does not count there.
+void CountUnread(RequestMachine* request, AttachedWorker* worker);
 // It does not any more; harmless when it did not.
 void CountIdle(CoreState* state, RequestMachine* request);
 // From now on the request waits for its client to take tokens, at most client_stall long.

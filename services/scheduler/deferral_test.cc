@@ -165,6 +165,64 @@ TEST(Deferral, RowsAreHeldWhileTheLargeWorkerRunsItself) {
   EXPECT_THAT(s.Told(S::kLarge).releases(), ElementsAre(2u)) << "it ended early";
 }
 
+// A large worker on a device of its own whose steps cost by the id, under a policy that waits.
+class CostlyIds : public ::testing::Test {
+ protected:
+  // `most_ids`, `most_step` of a step; 0: no limit.
+  void Attach(int64_t most_ids = 0, absl::Duration most_step = absl::ZeroDuration()) {
+    v1::WorkerHello large = S::Hello(Role::kLarge, "large");
+    for (const int ids : {1, 10, 100}) {
+      for (const int rows : {1, 4}) {
+        v1::StepSample* const sample = large.add_samples();
+        sample->set_rows(rows);
+        sample->set_new_ids(rows * ids);
+        sample->set_elapsed_us(10000 + 1000 * rows * ids);
+      }
+    }
+    large.set_max_step_ids(most_ids);
+    large.set_max_step_us(absl::ToInt64Microseconds(most_step));
+    s_.Attach(S::kSmall, S::Hello(Role::kSmall, "small"));
+    s_.Attach(S::kLarge, large);
+    s_.Connect();
+    s_.Submit(1);
+    s_.Submit(2);
+    s_.Tick(Ms(1));
+  }
+  // Milliseconds that the small side is told the large step takes.
+  double Told() {
+    return static_cast<double>(s_.Told(S::kSmall).peer_step().predicted_us()) / 1000;
+  }
+  S s_{Batching({.kind = Kind::kStatic, .m_small = 2, .m_large = 1})};
+};
+
+TEST_F(CostlyIds, APredictionCountsAllIdsThatARowReads) {
+  Attach();
+  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge));
+  EXPECT_NEAR(Told(), 10 + 3, .5) << "the prompt";
+  s_.now += Ms(11);
+  StepEnds(&s_, S::kLarge, {S::Departing(S::Row(1, 1, 3, {50}, 2), Role::kSmall)}, 11000);
+  s_.Send(S::kSmall, S::Row(1, 1, 4, {40}));
+  s_.Send(S::kSmall, S::Row(1, 1, 5, {41}));
+  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 6, {}), Role::kLarge));
+  EXPECT_NEAR(Told(), 10 + 3, .5) << "its own last token and two of the small side";
+  s_.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {}), Role::kLarge));
+  s_.now += Ms(11);
+  StepEnds(&s_, S::kLarge, {S::Departing(S::Row(1, 1, 6, {50}, 2), Role::kSmall)}, 11000);
+  EXPECT_NEAR(Told(), 10 + 3, .5) << "the other row's prompt, and nothing of what was read";
+}
+
+TEST_F(CostlyIds, NoStepIsPredictedLongerThanTheWorkerMakesThem) {
+  Attach(/*most_ids=*/2);
+  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge));
+  EXPECT_NEAR(Told(), 10 + 2, .5);
+}
+
+TEST_F(CostlyIds, NorLongerThanItMayBePredicted) {
+  Attach(/*most_ids=*/0, Ms(11.5));
+  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge));
+  EXPECT_NEAR(Told(), 11.5, .2);
+}
+
 TEST(Deferral, ARequestBoundsItsOwnWait) {
   S s(S::WaitingFor(4));
   s.AttachAll();

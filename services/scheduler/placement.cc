@@ -57,13 +57,12 @@ void Placement::Extend(RequestMachine* request) {
   v1::CommandFrame& frame = state_->outbox.workers.Get(worker->stream);
   v1::Extend* const extend = frame.add_extends();
   request->FillExtend(role, extend);
-  const int64_t unseen_ids = extend->ids_size();
   if (const auto until = request->RaiseCredit(role, /*with_pen=*/true)) {
     v1::Credit* const credit = frame.add_credits();
     credit->set_request(request->origin().key);
     credit->set_until(*until);
   }
-  TurnGiven(request, worker, unseen_ids);
+  TurnGiven(request, worker);
   if (role == Role::kLarge) room_.Visited(*request, worker);
 }
 
@@ -129,20 +128,19 @@ void Placement::OpenOn(RequestMachine* request, Role role, AttachedWorker* worke
   worker->sent.Add(PrefixKeys(request->spec().tenant(), request->history().ids()));
   const bool with_pen = request->pen().role == role;
   if (role == Role::kLarge) room_.Opened(*request, worker, with_pen);
-  if (with_pen) TurnGiven(request, worker, request->history().size());
+  if (with_pen) TurnGiven(request, worker);
 }
 
-void Placement::TurnGiven(RequestMachine* request, AttachedWorker* worker, int64_t unseen_ids) {
+void Placement::TurnGiven(RequestMachine* request, AttachedWorker* worker) {
   NoteCommand(worker);
   if (worker->role == Role::kSmall) {
     request->SetPhase(Phase::kRunning, state_->now);
     CountReady(state_, request, worker);
-    worker->unread_ids += unseen_ids;
     return;
   }
   CountIdle(state_, request);
   request->SetPhase(Phase::kReleasable, state_->now);
-  worker->releasable[request->origin().key] = {state_->now, unseen_ids};
+  worker->releasable[request->origin().key] = {state_->now, request->Unread(Role::kLarge)};
   state_->releasable_workers.insert(worker->stream);
 }
 

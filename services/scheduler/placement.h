@@ -81,7 +81,7 @@ class Placement {
   // Its large side has become idle.
   void LeaveLarge(RequestMachine* request);
   void OpenOn(RequestMachine* request, Role role, AttachedWorker* worker);
-  void TurnGiven(RequestMachine* request, AttachedWorker* worker, int64_t unseen_ids);
+  void TurnGiven(RequestMachine* request, AttachedWorker* worker);
   void Wait(RequestMachine* request);
   absl::Time WaitEnd(const RequestMachine& request) const;
   bool PoolEmpty(int pair, Role role) const;

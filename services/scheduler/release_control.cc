@@ -72,7 +72,6 @@ void ReleaseControl::Release(AttachedWorker* worker) {
     RequestMachine* const request = state_->requests.Find(key);
     request->SetPhase(Phase::kRunning, state_->now);
     CountReady(state_, request, worker);
-    worker->unread_ids += row.unseen_ids;
     state_->outbox.workers.Get(worker->stream).add_releases(key);
   }
   worker->releasable.clear();

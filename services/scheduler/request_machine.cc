@@ -81,6 +81,11 @@ void RequestMachine::UpdateOtherSide(Role role, const v1::RowReport& row) {
   std::vector<TokenId> replacement(row.ids().begin(), row.ids().end());
   replacement.insert(replacement.end(), row.tail().begin(), row.tail().end());
   side.known = KnownAfterReplace(side.known, history_.committed(), history_.tail(), replacement);
+  side.read = std::min(side.read, side.known);
+}
+
+Position RequestMachine::Unread(Role role) const {
+  return std::max<Position>(1, history_.size() - side(role).read);
 }
 
 void RequestMachine::SetParked(Role role, const v1::RowReport& row) {
@@ -108,7 +113,10 @@ void RequestMachine::Accept(Role role, const v1::RowReport& row) {
     history_.Commit(row.ids(i), author, entropy);
   }
   history_.ReplaceTail({row.tail().data(), static_cast<size_t>(row.tail_size())});
-  mutable_side(role).known = history_.size();
+  Side& side = mutable_side(role);
+  side.known = history_.size();
+  // The token drawn last is read with the next step.
+  side.read = history_.size() - (row.ids_size() > 0 ? 1 : 0);
   state_ = row.state();
   reopens_ = 0;
   SetParked(role, row);
@@ -144,7 +152,10 @@ void RequestMachine::ReturnToOwnPen() {
 }
 
 void RequestMachine::FallBackToSmall() {
-  for (Side& side : sides_) side.known = std::min(side.known, history_.committed());
+  for (Side& side : sides_) {
+    side.known = std::min(side.known, history_.committed());
+    side.read = std::min(side.read, side.known);
+  }
   history_.ReplaceTail({});
   Pen pen;
   pen.turn.mutable_window()->set_kind(v1::Window::KIND_UNTIL_END);
@@ -165,6 +176,7 @@ void RequestMachine::FillOpen(Role role, StreamId worker, int numerics_class, v1
   side = {.worker = worker,
           .epoch = side.epoch + 1,
           .known = history_.size(),
+          .read = pen_.role == role ? 0 : history_.size(),  // It has time until its first turn.
           .credit = acked_ + credit_window_,
           .numerics_class = numerics_class};
   placed_ = true;
@@ -195,6 +207,7 @@ bool RequestMachine::Forget(Role role, uint32_t epoch, Position have) {
   Side& side = mutable_side(role);
   if (epoch != side.epoch || side.worker == 0 || have < 0 || have >= side.known) return false;
   side.known = have;
+  side.read = std::min(side.read, have);
   return true;
 }
 
@@ -203,6 +216,7 @@ void RequestMachine::LoseSide(Role role, ReopenCause cause) {
   side.lost_by = cause;
   side.worker = 0;
   side.known = 0;
+  side.read = 0;
   side.credit = 0;
   if (pen_.role == role) parked_ = false;
 }

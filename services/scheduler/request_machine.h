@@ -53,6 +53,7 @@ class RequestMachine {
     StreamId worker = 0;
     uint32_t epoch = 0;
     Position known = 0;
+    Position read = 0;  // Of these, how many are in its KV, as far as is known.
     Position credit = 0;
     int numerics_class = 0;  // Of the last worker; 0: none yet. Kept when the worker is lost.
     ReopenCause lost_by = ReopenCause::kWorkerLost;  // Means something once epoch > 0, worker 0.
@@ -90,11 +91,15 @@ class RequestMachine {
   int reopens() const { return reopens_; }
   // Ids of the prompt that were in KV where it opened; 0 before its first row.
   int32_t cached_ids() const { return cached_ids_.value_or(0); }
+  // Ids that the side must read before it can answer, at least 1: what it has not seen, and the
+  // token that it wrote last. What a cache or reading ahead saves is not known here.
+  Position Unread(Role role) const;
   absl::Time phase_since() const { return phase_since_; }
   absl::Time wait_until() const { return wait_until_; }
   // Of its last committed token; when it was submitted while there is none of this term.
   absl::Time committed_at() const { return committed_at_; }
   StreamId counted_on() const { return counted_on_; }
+  Position counted_ids() const { return counted_ids_; }
 
   // ---- rows ----
   // Why a row of `worker` does not count; nothing when it does.
@@ -140,6 +145,8 @@ class RequestMachine {
   void WaitUntil(absl::Time until) { wait_until_ = until; }
   // The worker whose ready rows this one is counted in; 0: none.
   void CountOn(StreamId worker) { counted_on_ = worker; }
+  // The ids that it counts there.
+  void CountIds(Position ids) { counted_ids_ = ids; }
 
  private:
   Side& mutable_side(Role role) { return sides_[static_cast<int>(role)]; }
@@ -168,6 +175,7 @@ class RequestMachine {
   bool stall_armed_ = false;
   absl::Time wait_until_ = absl::InfiniteFuture();
   StreamId counted_on_ = 0;
+  Position counted_ids_ = 0;
 };
 
 }  // namespace tokenrouter

@@ -49,6 +49,29 @@ TEST_F(RequestMachineTest, OpensWithAGrowingEpochAndTheWholeHistory) {
   EXPECT_FALSE(large.has_turn()) << "it does not hold the pen";
 }
 
+TEST_F(RequestMachineTest, KnowsWhatASideMustReadBeforeItAnswers) {
+  Run(Role::kSmall);
+  EXPECT_EQ(machine_.Unread(Role::kSmall), 3) << "the prompt";
+  Accept(Role::kSmall, S::Row(1, 1, 3, {7}));
+  EXPECT_EQ(machine_.Unread(Role::kSmall), 1) << "the token that it drew last";
+  Accept(Role::kSmall, S::Departing(S::Row(1, 1, 4, {8}), Role::kLarge));
+  v1::Turn turn;
+  machine_.GivePen({.role = Role::kLarge, .turn = turn});
+  Run(Role::kLarge);
+  EXPECT_EQ(machine_.Unread(Role::kLarge), 5);
+  Accept(Role::kLarge, S::Departing(S::Row(1, 1, 5, {9}, 2), Role::kSmall));
+  EXPECT_EQ(machine_.Unread(Role::kSmall), 2) << "its own last token and the other side's";
+  machine_.GivePen({});
+  v1::Extend extend;
+  machine_.FillExtend(Role::kSmall, &extend);
+  EXPECT_EQ(machine_.Unread(Role::kSmall), 2) << "told is not read";
+  Accept(Role::kSmall, S::Departing(S::Row(1, 1, 6, {}), Role::kLarge));
+  EXPECT_EQ(machine_.Unread(Role::kSmall), 1) << "it has read all, but a step has an id";
+  EXPECT_EQ(machine_.Unread(Role::kLarge), 1) << "its own last token";
+  machine_.LoseSide(Role::kLarge, ReopenCause::kWorkerLost);
+  EXPECT_EQ(machine_.Unread(Role::kLarge), 6);
+}
+
 TEST_F(RequestMachineTest, CountsDownATokenWindowForAReopen) {
   Run(Role::kSmall);
   v1::Turn turn;

@@ -29,6 +29,7 @@ void RowFlow::OnRow(AttachedWorker* worker, const v1::RowReport& row) {
   } else if (row.has_departure()) {
     Depart(request, row.departure());
   } else {
+    CountUnread(request, worker);
     placement_->Written(request, worker);
     if (request->parked()) Park(request);
   }

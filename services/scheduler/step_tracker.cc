@@ -26,7 +26,6 @@ void StepTracker::Ended(AttachedWorker* worker, const v1::StepReport& report) {
   worker->granted_at = absl::InfinitePast();
   worker->step = {};
   worker->step_from_idle = false;
-  worker->unread_ids = std::max<int64_t>(0, worker->unread_ids - report.new_ids());
   state_->may_start.insert(worker->stream);
   if (worker->role == Role::kLarge) {
     state_->large_steps_changed.insert(worker->pair);
@@ -46,23 +45,35 @@ void StepTracker::Gone(const AttachedWorker& worker) {
   if (worker.role == Role::kLarge) state_->large_steps_changed.insert(worker.pair);
 }
 
+void StepTracker::Predict(const AttachedWorker& worker, RunningStep* step) const {
+  step->ids = worker.unread_ids;
+  // A prompt that does not fit is read in chunks.
+  if (const int64_t most = worker.hello.max_step_ids(); most > 0) {
+    step->ids = std::clamp(step->ids, int64_t{step->rows}, std::max<int64_t>(step->rows, most));
+  }
+  step->predicted = PredictStep(*state_, worker, step->rows, step->ids);
+  if (const int64_t most = worker.hello.max_step_us(); most > 0) {
+    const absl::Duration least = PredictStep(*state_, worker, step->rows, step->rows);
+    step->predicted =
+        std::min<absl::Duration>(step->predicted, std::max(least, absl::Microseconds(most)));
+  }
+  if (step->predicted > absl::ZeroDuration() && worker.step_from_idle) {
+    step->predicted += state_->ModelOf(worker.pair).hop();
+  }
+}
+
 void StepTracker::StartDue() {
   for (const StreamId stream : state_->may_start) {
     AttachedWorker* const worker = state_->directory.Find(stream);
     if (worker == nullptr || worker->step.running()) continue;
     if (worker->ready == 0) {
-      worker->unread_ids = 0;
       worker->step_from_idle = true;
       continue;
     }
     RunningStep& step = worker->step;
     step.since = state_->now;
     step.rows = worker->ready;
-    step.ids = std::max<int64_t>(worker->ready, worker->unread_ids);
-    step.predicted = PredictStep(*state_, *worker, step.rows, step.ids);
-    if (step.predicted > absl::ZeroDuration() && worker->step_from_idle) {
-      step.predicted += state_->ModelOf(worker->pair).hop();
-    }
+    Predict(*worker, &step);
     if (worker->role == Role::kLarge) state_->large_steps_changed.insert(worker->pair);
   }
   state_->may_start.clear();

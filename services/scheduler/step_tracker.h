@@ -20,6 +20,8 @@ class StepTracker {
 
  private:
   void LearnHop(const AttachedWorker& worker, const v1::StepReport& report);
+  // Its ids and its time. REQUIRES: step->rows is set.
+  void Predict(const AttachedWorker& worker, RunningStep* step) const;
 
   CoreState* const state_;
 };
