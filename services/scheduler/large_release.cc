@@ -125,10 +125,13 @@ ReleaseDecision ByPolicy(const ReleaseSnapshot& snapshot, const ReleaseRule& rul
 
 }  // namespace
 
+bool MayWait(const BatchingPolicy& policy) {
+  return policy.kind != Kind::kGreedy && policy.kind != Kind::kLongestQueue;
+}
+
 ReleaseDecision DecideRelease(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   TR_CHECK(!snapshot.waiting.empty());
-  const bool waits = rule.policy.kind != Kind::kGreedy && rule.policy.kind != Kind::kLongestQueue;
-  if (!waits) return Release(WaitOutcome::kImmediate);
+  if (!MayWait(rule.policy)) return Release(WaitOutcome::kImmediate);
   const absl::Time bound = EarliestBound(snapshot, rule);
   if (snapshot.now >= bound) return Release(WaitOutcome::kBound);
   const absl::Time hold = snapshot.own.since + snapshot.own.predicted - rule.hop;

@@ -61,6 +61,9 @@ struct ReleaseDecision {
 // Steps of small workers that one decision looks at, the soonest ones.
 inline constexpr size_t kMaxEvents = 8;
 
+// Whether rows ever wait under the policy; where they do not, nothing needs to be looked at.
+bool MayWait(const BatchingPolicy& policy);
+
 ReleaseDecision DecideRelease(const ReleaseSnapshot& snapshot, const ReleaseRule& rule);
 
 }  // namespace tokenrouter

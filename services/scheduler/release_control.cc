@@ -35,8 +35,10 @@ void ReleaseControl::Decide(AttachedWorker* worker) {
 }
 
 ReleaseDecision ReleaseControl::Judge(const AttachedWorker& worker) {
+  const BatchingPolicy policy = PolicyOf(*state_, worker.pair);
+  if (!MayWait(policy)) return {.release = true};
   const PairModel& model = state_->ModelOf(worker.pair);
-  const ReleaseRule rule = {.policy = PolicyOf(*state_, worker.pair),
+  const ReleaseRule rule = {.policy = policy,
                             .small = &model.curve(Role::kSmall),
                             .large = &model.curve(Role::kLarge),
                             .routed = model.routed().mean(),
