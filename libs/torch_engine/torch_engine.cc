@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<TorchEngine>> TorchEngine::Create(
   parts.pool = std::make_unique<ThreadPool>(options.threads, options.compute_nice);
   TR_ASSIGN_OR_RETURN(parts.ops, CpuOps::Create(AttentionShapeOf(model),
                                                 {.weight_format = options.weight_format,
+                                                 .kv_format = options.kv_format,
                                                  .kv_bytes = options.kv_bytes,
                                                  .max_rows = options.max_step_tokens,
                                                  .max_inputs = WidestInput(model),

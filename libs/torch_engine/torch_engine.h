@@ -1,12 +1,12 @@
 // TorchEngine is the real engine: a model of the llama family on this machine's CPU, with weights
-// in int8, int4 or fp32 and paged KV. Linear layers run on the XNNPACK inside libtorch, int8 and
-// int4 ones on our own kernels where the processor has AVX-512 VNNI. Ownership: owns model, KV and
-// compute threads. Threads: libs/inference/engine.h; the thread that calls Step takes part in the
-// computing and is lowered to compute_nice at its first step. Units: bytes are exact; 0 in an
-// option means its stated default. Errors of Create: those of ModelSource::Open; INVALID_ARGUMENT
-// for an option out of range; RESOURCE_EXHAUSTED when memory does not suffice, naming what was
-// needed and what there is. Errors of Step beyond engine.h: INVALID_ARGUMENT for a batch above
-// max_rows, max_step_tokens or max_choices; INTERNAL when the model computes NaN.
+// in int8, int4 or fp32 and paged KV in fp32 or int8. Linear layers run on the XNNPACK inside
+// libtorch, int8 and int4 ones on our own kernels where the processor has AVX-512 VNNI. Ownership:
+// owns model, KV and compute threads. Threads: libs/inference/engine.h; the thread that calls Step
+// takes part in the computing and is lowered to compute_nice at its first step. Units: bytes are
+// exact; 0 in an option means its stated default. Errors of Create: those of ModelSource::Open;
+// INVALID_ARGUMENT for an option out of range; RESOURCE_EXHAUSTED when memory does not suffice,
+// naming what was needed and what there is. Errors of Step beyond engine.h: INVALID_ARGUMENT for a
+// batch above max_rows, max_step_tokens or max_choices; INTERNAL when the model computes NaN.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,7 @@
 #include "libs/torch_engine/choice_sampler.h"
 #include "libs/torch_engine/cpu/cpu_ops.h"
 #include "libs/torch_engine/cpu/thread_pool.h"
+#include "libs/torch_engine/kv_format.h"
 #include "libs/torch_engine/model/decoder.h"
 #include "libs/torch_engine/step_inputs.h"
 #include "libs/torch_engine/weight_format.h"
@@ -36,6 +37,7 @@ struct TorchEngineOptions {
   std::string model_path;  // A .gguf file or a Hugging Face folder.
   std::string model_name;  // Empty: the one the model gives itself.
   WeightFormat weight_format = WeightFormat::kInt8;
+  KvFormat kv_format = KvFormat::kFp32;
   int64_t kv_bytes = int64_t{1} << 30;
   int threads = 0;                         // 0: one per core this process may use.
   int compute_nice = kDefaultComputeNice;  // 0: normal priority.

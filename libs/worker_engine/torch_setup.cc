@@ -22,6 +22,7 @@ absl::StatusOr<WorkerEngine> MakeTorchEngine(const WorkerOptions& options,
   TR_ASSIGN_OR_RETURN(torch.weight_format, ParseWeightFormat(options.weight_format));
   if (options.weight_cache != "off") torch.weight_cache = options.weight_cache;
   torch.weight_cache_bytes = options.weight_cache_bytes;
+  TR_ASSIGN_OR_RETURN(torch.kv_format, ParseKvFormat(options.kv_format));
   torch.kv_bytes = options.kv_bytes;
   torch.threads = options.threads;
   torch.max_rows = options.max_rows;

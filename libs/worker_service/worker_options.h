@@ -26,6 +26,7 @@ struct WorkerOptions {
   std::string weight_cache = "off";  // Folder of packed weights, or off.
   int64_t weight_cache_bytes = int64_t{32} << 30;
   int32_t threads = 0;  // Of the torch engine; 0: one per core.
+  std::string kv_format = "fp32";
   int64_t kv_bytes = int64_t{1} << 30;
   int32_t context_limit = 0;  // 0: what the model was made for.
 

@@ -31,10 +31,11 @@ TEST(WorkerOptionsTest, ReadsEveryKindOfValue) {
       const WorkerOptions options,
       Parse(Role::kSmall,
             {"--engine=timed", "--timed_curve=h200", "--timed_agreement=0.5", "--kv_bytes=16777216",
-             "--max_rows=7", "--device_key=gpu0", "--calibrate=false"}));
+             "--kv_format=int8", "--max_rows=7", "--device_key=gpu0", "--calibrate=false"}));
   EXPECT_EQ(options.timed_curve, "h200");
   EXPECT_EQ(options.timed_agreement, 0.5);
   EXPECT_EQ(options.kv_bytes, 16777216);
+  EXPECT_EQ(options.kv_format, "int8");
   EXPECT_EQ(options.max_rows, 7);
   EXPECT_EQ(options.device_key, "gpu0");
   EXPECT_FALSE(options.calibrate);
@@ -55,6 +56,9 @@ TEST(WorkerOptionsTest, RefusesWhatCannotServe) {
               StatusIs(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(Parse(Role::kSmall, {"--model=m", "--max_step_tokens=8"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_step_tokens")));
+  EXPECT_THAT(Parse(Role::kSmall, {"--model=m", "--kv_format=int4"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("kv_format"), HasSubstr("int4"), HasSubstr("int8"))));
   EXPECT_THAT(Parse(Role::kSmall, {"--engine=magic"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("timed")));
 }

@@ -24,7 +24,16 @@ struct Pinned {
   const KernelTable* kernels = nullptr;
   const PanelGemm* panel_gemm = nullptr;
 };
-using Parameter = std::tuple<const char*, WeightFormat, Pinned>;
+struct Formats {
+  WeightFormat weights;
+  KvFormat kv;
+};
+constexpr Formats kFormats[] = {{WeightFormat::kInt8, KvFormat::kFp32},
+                                {WeightFormat::kInt4, KvFormat::kFp32},
+                                {WeightFormat::kFp32, KvFormat::kFp32},
+                                {WeightFormat::kInt8, KvFormat::kInt8},
+                                {WeightFormat::kFp32, KvFormat::kInt8}};
+using Parameter = std::tuple<const char*, Formats, Pinned>;
 
 Ids RandomIds(int count, std::mt19937* generator) {
   Ids ids(count);
@@ -48,8 +57,9 @@ std::vector<std::string> OneByOne(Engine* engine, const Ids& ids) {
 class EngineIdentityTest : public ::testing::TestWithParam<Parameter> {
  protected:
   TorchEngineOptions Options() const {
+    const Formats formats = std::get<1>(GetParam());
     TorchEngineOptions options =
-        TinyEngineOptions(std::get<0>(GetParam()), std::get<1>(GetParam()));
+        TinyEngineOptions(std::get<0>(GetParam()), formats.weights, formats.kv);
     options.kernels = std::get<2>(GetParam()).kernels;
     options.panel_gemm = std::get<2>(GetParam()).panel_gemm;
     return options;
@@ -162,10 +172,11 @@ TEST_P(EngineIdentityTest, NamesEqualEnginesEqually) {
   const std::string name = MakeEngine(options)->info().numerics_class;
   options.max_rows = 3;
   EXPECT_EQ(MakeEngine(options)->info().numerics_class, name);
-  for (const WeightFormat format :
-       {WeightFormat::kInt8, WeightFormat::kInt4, WeightFormat::kFp32}) {
-    if (format == std::get<1>(GetParam())) continue;
-    options.weight_format = format;
+  const Formats own = std::get<1>(GetParam());
+  for (const Formats other : kFormats) {
+    if (other.weights == own.weights && other.kv == own.kv) continue;
+    options.weight_format = other.weights;
+    options.kv_format = other.kv;
     EXPECT_NE(MakeEngine(options)->info().numerics_class, name);
   }
 }
@@ -196,14 +207,13 @@ TEST(EngineKernels, AreTheBestPanelsOfTheProcessorByDefault) {
 
 INSTANTIATE_TEST_SUITE_P(Models, EngineIdentityTest,
                          ::testing::Combine(::testing::Values("llama", "qwen2", "qwen3", "mistral"),
-                                            ::testing::Values(WeightFormat::kInt8,
-                                                              WeightFormat::kInt4,
-                                                              WeightFormat::kFp32),
+                                            ::testing::ValuesIn(kFormats),
                                             ::testing::ValuesIn(AllKernels())),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param)) + "_" +
-                                  std::string(WeightFormatName(std::get<1>(info.param))) + "_" +
-                                  std::get<2>(info.param).name;
+                                  std::string(WeightFormatName(std::get<1>(info.param).weights)) +
+                                  "_kv_" + std::string(KvFormatName(std::get<1>(info.param).kv)) +
+                                  "_" + std::get<2>(info.param).name;
                          });
 
 }  // namespace

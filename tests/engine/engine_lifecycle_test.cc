@@ -114,6 +114,14 @@ TEST(EngineCreationTest, RefusesABudgetBelowOneBlock) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("32 tokens")));
 }
 
+TEST(EngineCreationTest, HoldsMoreBlocksInEightBits) {
+  TorchEngineOptions options = TinyEngineOptions("llama", WeightFormat::kInt8);
+  const int64_t blocks = MakeEngine(options)->info().total_blocks;
+  options.kv_format = KvFormat::kInt8;
+  // Heads of the tiny models are so small that scales take much of the room.
+  EXPECT_GE(MakeEngine(options)->info().total_blocks, 2 * blocks);
+}
+
 TEST(EngineCreationTest, SaysWhichModelHasHeadsItCannotRun) {
   TinyModelSpec spec = TinySmall(Architecture::kQwen3, 1);
   spec.head_dim = 512;

@@ -34,12 +34,14 @@ std::string TinyModelPath(const std::string& family) {
   return path;
 }
 
-TorchEngineOptions TinyEngineOptions(const std::string& family, WeightFormat format) {
+TorchEngineOptions TinyEngineOptions(const std::string& family, WeightFormat format,
+                                     KvFormat kv_format) {
   TorchEngineOptions options;
   options.model_path = TinyModelPath(family);
   options.weight_format = format;
-  options.kv_bytes =
-      kTinyKvBlocks * KvMemory::BlockBytes(AttentionShapeOf(DescribeTiny(SpecOf(family))));
+  options.kv_format = kv_format;
+  options.kv_bytes = kTinyKvBlocks * KvMemory::BlockBytes(
+                                         AttentionShapeOf(DescribeTiny(SpecOf(family))), kv_format);
   options.threads = 2;
   options.compute_nice = 0;
   options.max_rows = 16;

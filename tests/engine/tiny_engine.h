@@ -13,7 +13,8 @@ namespace tokenrouter {
 std::string TinyModelPath(const std::string& family);
 
 // Options for it: 64 blocks of KV, steps of up to 16 rows and 96 ids, one thread more than one.
-TorchEngineOptions TinyEngineOptions(const std::string& family, WeightFormat format);
+TorchEngineOptions TinyEngineOptions(const std::string& family, WeightFormat format,
+                                     KvFormat kv_format = KvFormat::kFp32);
 
 // Ends the process when the engine cannot be made.
 std::unique_ptr<TorchEngine> MakeEngine(const TorchEngineOptions& options);

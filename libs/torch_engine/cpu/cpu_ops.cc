@@ -63,14 +63,16 @@ absl::StatusOr<std::unique_ptr<CpuOps>> CpuOps::Create(const AttentionShape& sha
         absl::StrCat("head_dim is ", shape.head_dim, ", the CPU kernels allow ", kMaxHeadDim));
   }
   std::unique_ptr<CpuOps> ops(new CpuOps(shape, options, pool));
-  TR_ASSIGN_OR_RETURN(ops->kv_, KvMemory::Create(shape, options.kv_bytes));
+  TR_ASSIGN_OR_RETURN(ops->kv_, KvMemory::Create(shape, options.kv_format, options.kv_bytes));
   return ops;
 }
 
 CpuOps::CpuOps(const AttentionShape& shape, const CpuOpsOptions& options, ThreadPool* pool)
     : shape_(shape),
       weight_format_(options.weight_format),
+      kv_format_(options.kv_format),
       kernels_(options.kernels != nullptr ? *options.kernels : *UsableKernels().front()),
+      kv_kernels_(kernels_.kv(options.kv_format)),
       pool_(pool),
       quantized_(options.max_rows, options.max_inputs),
       linear_context_({.kernels = &kernels_,
@@ -80,7 +82,8 @@ CpuOps::CpuOps(const AttentionShape& shape, const CpuOpsOptions& options, Thread
                        .quantized = &quantized_}) {}
 
 std::string CpuOps::NumericsName() const {
-  return absl::StrCat("cpu ", kernels_.name, " ", LinearName(), " kv fp32");
+  return absl::StrCat("cpu ", kernels_.name, " ", LinearName(), " kv ",
+                      std::string(KvFormatName(kv_format_)));
 }
 
 std::string CpuOps::LinearName() const {
@@ -216,9 +219,9 @@ void CpuOps::RotateAndStoreToken(const TokenRun& run, int32_t token, int64_t lay
   const Position position = run.first + token;
   const BlockId block = run.blocks[position / kKvBlockTokens];
   for (int64_t head = 0; head < shape_.kv_heads; ++head) {
-    StoreKeyValue(keys + head * shape_.head_dim, values + head * shape_.head_dim,
-                  static_cast<int>(shape_.head_dim), position % kKvBlockTokens,
-                  kv_->Tile(layer, head, block));
+    kv_kernels_.store(keys + head * shape_.head_dim, values + head * shape_.head_dim,
+                      static_cast<int>(shape_.head_dim), position % kKvBlockTokens,
+                      kv_->Tile(layer, head, block));
   }
 }
 
@@ -263,7 +266,7 @@ void CpuOps::Attend(const StepLayout& layout, int64_t layer, const float* qkv, f
     }
   }
   pool_->For(static_cast<int64_t>(items_.size()), operations,
-             [&](int64_t item, int) { kernels_.attend(items_[item]); });
+             [&](int64_t item, int) { kv_kernels_.attend(items_[item]); });
 }
 
 void CpuOps::SwiGlu(const float* gate_up, int64_t rows, int64_t width, float* out) {

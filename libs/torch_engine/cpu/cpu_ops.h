@@ -13,12 +13,14 @@
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
 #include "libs/torch_engine/cpu/kv_memory.h"
 #include "libs/torch_engine/cpu/thread_pool.h"
+#include "libs/torch_engine/kv_format.h"
 #include "libs/torch_engine/model/ops.h"
 
 namespace tokenrouter {
 
 struct CpuOpsOptions {
   WeightFormat weight_format = WeightFormat::kInt8;
+  KvFormat kv_format = KvFormat::kFp32;
   int64_t kv_bytes = 0;                  // Budget of KV memory.
   int64_t max_rows = 0;                  // Most rows of any call.
   int64_t max_inputs = 0;                // Widest input of any matrix.
@@ -71,7 +73,9 @@ class CpuOps : public Ops {
 
   const AttentionShape shape_;
   const WeightFormat weight_format_;
+  const KvFormat kv_format_;
   const KernelTable& kernels_;
+  const KvKernels& kv_kernels_;
   ThreadPool* const pool_;
   std::unique_ptr<KvMemory> kv_;
   QuantizedRows quantized_;

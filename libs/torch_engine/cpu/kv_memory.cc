@@ -10,18 +10,17 @@
 #include "libs/status/check.h"
 #include "libs/status/status_macros.h"
 #include "libs/torch_engine/cpu/available_memory.h"
-#include "libs/torch_engine/cpu/kernels/kernel_table.h"
+#include "libs/torch_engine/cpu/kernels/kv_tile.h"
 
 namespace tokenrouter {
 
-int64_t KvMemory::BlockBytes(const AttentionShape& shape) {
-  return shape.layers * shape.kv_heads * KvTileFloats(shape.head_dim) *
-         static_cast<int64_t>(sizeof(float));
+int64_t KvMemory::BlockBytes(const AttentionShape& shape, KvFormat format) {
+  return shape.layers * shape.kv_heads * KvTileBytes(format, shape.head_dim);
 }
 
 absl::StatusOr<std::unique_ptr<KvMemory>> KvMemory::Create(const AttentionShape& shape,
-                                                           int64_t budget_bytes) {
-  const int64_t block_bytes = BlockBytes(shape);
+                                                           KvFormat format, int64_t budget_bytes) {
+  const int64_t block_bytes = BlockBytes(shape, format);
   const int64_t blocks = budget_bytes / block_bytes;
   if (blocks < 1) {
     return absl::InvalidArgumentError(
@@ -37,15 +36,13 @@ absl::StatusOr<std::unique_ptr<KvMemory>> KvMemory::Create(const AttentionShape&
         absl::StrCat("cannot map ", bytes, " bytes for the KV cache: ", std::strerror(errno)));
   }
   madvise(memory, bytes, MADV_HUGEPAGE);  // Fewer page walks; refusal changes nothing.
-  return std::unique_ptr<KvMemory>(new KvMemory(shape, blocks, static_cast<float*>(memory), bytes));
+  return std::unique_ptr<KvMemory>(new KvMemory(shape, KvTileBytes(format, shape.head_dim), blocks,
+                                                static_cast<std::byte*>(memory), bytes));
 }
 
-KvMemory::KvMemory(const AttentionShape& shape, int64_t blocks, float* memory, size_t bytes)
-    : shape_(shape),
-      blocks_(blocks),
-      tile_(KvTileFloats(shape.head_dim)),
-      memory_(memory),
-      bytes_(bytes) {}
+KvMemory::KvMemory(const AttentionShape& shape, int64_t tile_bytes, int64_t blocks,
+                   std::byte* memory, size_t bytes)
+    : shape_(shape), tile_bytes_(tile_bytes), blocks_(blocks), memory_(memory), bytes_(bytes) {}
 
 KvMemory::~KvMemory() { munmap(memory_, bytes_); }
 

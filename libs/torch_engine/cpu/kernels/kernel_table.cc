@@ -1,15 +1,8 @@
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace tokenrouter {
-
-void StoreKeyValue(const float* key, const float* value, int head_dim, int slot, float* tile) {
-  for (int d = 0; d < head_dim; ++d) tile[d * kKvBlockTokens + slot] = key[d];
-  float* const values = tile + int64_t{head_dim} * kKvBlockTokens;
-  std::copy_n(value, head_dim, values + slot * PaddedHeadDim(head_dim));
-}
 
 std::span<const KernelTable* const> UsableKernels() {
   static const std::vector<const KernelTable*> usable = [] {

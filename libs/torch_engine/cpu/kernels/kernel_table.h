@@ -6,26 +6,17 @@
 // within one table. Tables of different instruction sets differ in the last bits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "libs/torch_engine/cpu/kernels/kv_tile.h"
+#include "libs/torch_engine/kv_format.h"
+
 namespace tokenrouter {
 
-// Tokens of a KV block: attention reduces block by block over absolute positions.
-inline constexpr int kKvBlockTokens = 32;
 // The largest head the kernels keep on their stack.
 inline constexpr int kMaxHeadDim = 256;
-// Values of one token are stored padded to whole vectors of this many floats.
-inline constexpr int kValuePadding = 16;
-
-constexpr int64_t PaddedHeadDim(int64_t head_dim) {
-  return (head_dim + kValuePadding - 1) / kValuePadding * kValuePadding;
-}
-// Floats of one (block, kv head): keys transposed {head_dim, kKvBlockTokens}, then values
-// {kKvBlockTokens, PaddedHeadDim}.
-constexpr int64_t KvTileFloats(int64_t head_dim) {
-  return kKvBlockTokens * (head_dim + PaddedHeadDim(head_dim));
-}
 
 // Consecutive tokens of one sequence attending with the query heads that share one kv head.
 struct AttentionItem {
@@ -38,8 +29,8 @@ struct AttentionItem {
   int head_dim;
   int32_t first;          // Position of the first token; token i sees positions 0 .. first + i,
   int32_t window;         // of them only the last `window`; 0: all.
-  const float* kv;        // Tile of this kv head in block 0.
-  int64_t block_stride;   // From one block's tile to the next block's.
+  const std::byte* kv;    // Tile of this kv head in block 0.
+  int64_t block_stride;   // Bytes from one block's tile to the next block's.
   const int32_t* blocks;  // blocks[i] holds positions [i, i + 1) * kKvBlockTokens.
   float scale;            // Scores are multiplied by it.
 };
@@ -48,6 +39,14 @@ struct AttentionItem {
 struct RowQuantization {
   int32_t zero_point;
   float scale;
+};
+
+// What touches tiles of one KV format.
+struct KvKernels {
+  // Writes the key and value of one token into slot [0, kKvBlockTokens) of a tile. Tables of all
+  // instruction sets write the same bytes.
+  void (*store)(const float* key, const float* value, int head_dim, int slot, std::byte* tile);
+  void (*attend)(const AttentionItem& item);
 };
 
 struct KernelTable {
@@ -63,11 +62,12 @@ struct KernelTable {
   // Quantizes to [-128, 127] by the row's own range, 0 included and kept exact. Each byte is then
   // xored with `flip`: 0x80 adds 128 to every value and makes it unsigned.
   RowQuantization (*quantize)(const float* x, int64_t count, uint8_t flip, int8_t* out);
-  void (*attend)(const AttentionItem& item);
+  KvKernels fp32_kv;
+  KvKernels int8_kv;
+  const KvKernels& kv(KvFormat format) const {
+    return format == KvFormat::kInt8 ? int8_kv : fp32_kv;
+  }
 };
-
-// Writes the key and value of one token into slot [0, kKvBlockTokens) of a tile.
-void StoreKeyValue(const float* key, const float* value, int head_dim, int slot, float* tile);
 
 const KernelTable& ScalarKernels();
 const KernelTable& Avx2Kernels();
