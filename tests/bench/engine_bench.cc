@@ -105,6 +105,7 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("models", &typed.models, "list of small, large");
   settings.Add("formats", &typed.formats,
                "list of our weight formats, each beside its peer's; prefix takes the first");
+  settings.AddChoice("kv_format", &options.kv_format, {"fp32", "int8"}, "of our engine");
   settings.Add("rows", &typed.rows, "list of numbers of sequences; extend takes those up to 16");
   settings.Add("contexts", &typed.contexts, "list of tokens of each sequence before the step");
   settings.Add("peer", &typed.peer, "the program llama_cpp_peer, or none");

@@ -53,11 +53,9 @@ absl::StatusOr<double> OthersMeter::Stop() {
 
 json::object RowStart(const char* part, const MeasuredEngine& engine,
                       const std::string& model_path) {
-  return {{"bench", "engine"},
-          {"part", part},
-          {"engine", engine.name()},
-          {"model", std::filesystem::path(model_path).stem().string()},
-          {"format", engine.format()}};
+  return {{"bench", "engine"},         {"part", part},
+          {"engine", engine.name()},   {"model", std::filesystem::path(model_path).stem().string()},
+          {"format", engine.format()}, {"kv_format", engine.kv_format()}};
 }
 
 double Rounded(double value) { return std::round(value * 1e3) / 1e3; }

@@ -36,7 +36,7 @@ class OthersMeter {
   double started_us_ = 0;
 };
 
-// bench, part, engine, model and format of a row.
+// bench, part, engine, model, format and kv_format of a row.
 boost::json::object RowStart(const char* part, const MeasuredEngine& engine,
                              const std::string& model_path);
 // Rounded to three digits behind the point, as rows have them.

@@ -149,7 +149,8 @@ std::vector<pid_t> EnginePair::processes() const {
 absl::StatusOr<EnginePair> StartPair(const EngineBenchOptions& options, const std::string& model,
                                      const std::string& format, const MeasuredSizes& sizes) {
   EnginePair pair;
-  TR_ASSIGN_OR_RETURN(pair.ours, OurEngine::Create(model, format, options.threads, sizes));
+  TR_ASSIGN_OR_RETURN(pair.ours,
+                      OurEngine::Create(model, format, options.kv_format, options.threads, sizes));
   if (options.peer.empty()) return pair;
   TR_ASSIGN_OR_RETURN(const std::string peer_format, PeerFormatOf(format));
   TR_ASSIGN_OR_RETURN(pair.peer,

@@ -32,6 +32,7 @@ class LlamaEngine : public MeasuredEngine {
   double kv_bytes_per_token() const override { return kv_bytes_per_token_; }
   std::string name() const override { return "llama.cpp"; }
   std::string format() const override { return format_; }
+  std::string kv_format() const override { return "fp16"; }
   pid_t process() const override { return process_; }
 
  private:

@@ -10,6 +10,7 @@ namespace tokenrouter {
 struct EngineBenchOptions {
   std::vector<std::string> models;   // Paths.
   std::vector<std::string> formats;  // Of our engine; each has its peer format.
+  std::string kv_format = "fp32";    // Of our engine.
   std::string peer;                  // The program llama_cpp_peer; empty: ours runs alone.
   std::vector<int> rows = {1, 2, 4, 8, 16, 32};
   std::vector<int> contexts = {64, 2048};

@@ -10,6 +10,8 @@
 #include "libs/status/check.h"
 #include "libs/status/status_macros.h"
 #include "libs/timing/real_clock.h"
+#include "libs/torch_engine/cpu/kv_memory.h"
+#include "libs/torch_engine/model/decoder.h"
 #include "libs/weights/model_source.h"
 
 namespace tokenrouter {
@@ -21,7 +23,6 @@ constexpr int kMaxStepTokens = 1024;
 constexpr int kFillChunk = 512;
 // Tokens beyond what a row was asked to hold: blocks are whole.
 constexpr int kSpareTokens = 64;
-constexpr double kKvValueBytes = sizeof(float);
 
 SequenceId SequenceOf(int row) { return SequenceId{static_cast<uint64_t>(row) + 1}; }
 
@@ -29,10 +30,6 @@ double BytesPerWeight(const std::string& format) {
   if (format == "int4") return 0.5 + 2.0 / 32;  // A bf16 scale for every 32.
   if (format == "int8") return 1;
   return format == "bf16" ? 2 : 4;
-}
-
-double KvBytes(const ModelDescription& model) {
-  return kKvValueBytes * 2 * static_cast<double>(model.layers * model.kv_heads * model.head_dim);
 }
 
 double Since(absl::Time start) {
@@ -51,25 +48,36 @@ LinearWork::LinearWork(const ModelDescription& model) {
 }
 
 absl::StatusOr<std::unique_ptr<OurEngine>> OurEngine::Create(const std::string& path,
-                                                             const std::string& format, int threads,
+                                                             const std::string& format,
+                                                             const std::string& kv_format,
+                                                             int threads,
                                                              const MeasuredSizes& sizes) {
   TR_ASSIGN_OR_RETURN(const auto source, ModelSource::Open(path));
   const int64_t tokens =
       int64_t{sizes.rows} * (sizes.tokens + kSpareTokens) + sizes.prompt + kSpareTokens;
-  TorchEngineOptions options{
-      .model_path = path,
-      .kv_bytes = static_cast<int64_t>(KvBytes(source->description())) * tokens,
-      .threads = threads,
-      .compute_nice = 0,
-      .max_step_tokens = kMaxStepTokens};
+  TR_ASSIGN_OR_RETURN(const KvFormat kv, ParseKvFormat(kv_format));
+  const int64_t block_bytes = KvMemory::BlockBytes(AttentionShapeOf(source->description()), kv);
+  TorchEngineOptions options{.model_path = path,
+                             .kv_format = kv,
+                             .kv_bytes = block_bytes * (tokens / kKvBlockTokens + 1),
+                             .threads = threads,
+                             .compute_nice = 0,
+                             .max_step_tokens = kMaxStepTokens};
   TR_ASSIGN_OR_RETURN(options.weight_format, ParseWeightFormat(format));
-  std::unique_ptr<OurEngine> ours(new OurEngine(source->description(), format, sizes));
+  std::unique_ptr<OurEngine> ours(new OurEngine(source->description(), format, kv_format,
+                                                static_cast<double>(block_bytes) / kKvBlockTokens,
+                                                sizes));
   TR_ASSIGN_OR_RETURN(ours->engine_, TorchEngine::Create(options));
   return ours;
 }
 
-OurEngine::OurEngine(ModelDescription model, std::string format, const MeasuredSizes& sizes)
-    : model_(std::move(model)), format_(std::move(format)), rows_(sizes.rows) {
+OurEngine::OurEngine(ModelDescription model, std::string format, std::string kv_format,
+                     double kv_bytes_per_token, const MeasuredSizes& sizes)
+    : model_(std::move(model)),
+      format_(std::move(format)),
+      kv_format_(std::move(kv_format)),
+      kv_bytes_per_token_(kv_bytes_per_token),
+      rows_(sizes.rows) {
   sampling_.parameters.temperature = 0.0f;
   for (int i = 0; i < std::max(sizes.tokens, sizes.prompt) + kMaxStepTokens; ++i)
     ids_.push_back(kFirstId + (i * 7919) % kIdRange);
@@ -120,8 +128,6 @@ double OurEngine::weight_bytes() const {
   const double head = format_ == "int4" ? BytesPerWeight("int8") : BytesPerWeight(format_);
   return work.per_token * BytesPerWeight(format_) + work.per_choice * head;
 }
-
-double OurEngine::kv_bytes_per_token() const { return KvBytes(model_); }
 
 pid_t OurEngine::process() const { return getpid(); }
 

@@ -24,28 +24,32 @@ struct LinearWork {
 class OurEngine : public MeasuredEngine {
  public:
   static absl::StatusOr<std::unique_ptr<OurEngine>> Create(const std::string& path,
-                                                           const std::string& format, int threads,
-                                                           const MeasuredSizes& sizes);
+                                                           const std::string& format,
+                                                           const std::string& kv_format,
+                                                           int threads, const MeasuredSizes& sizes);
   absl::StatusOr<double> Prefill(int ids) override;
   absl::Status Fill(int rows, int context) override;
   absl::StatusOr<double> Decode(int rows, int context, int steps) override;
   absl::StatusOr<double> Extend(int rows, int context, int ids) override;
   double weight_bytes() const override;
-  double kv_bytes_per_token() const override;
+  double kv_bytes_per_token() const override { return kv_bytes_per_token_; }
   std::string name() const override { return "ours"; }
   std::string format() const override { return format_; }
+  std::string kv_format() const override { return kv_format_; }
   pid_t process() const override;
 
   const ModelDescription& model() const { return model_; }
 
  private:
-  OurEngine(ModelDescription model, std::string format, const MeasuredSizes& sizes);
+  OurEngine(ModelDescription model, std::string format, std::string kv_format,
+            double kv_bytes_per_token, const MeasuredSizes& sizes);
   // One step of `ids` ids for each of `rows` rows behind their tokens in KV.
   absl::Status Step(int first_row, int rows, int ids, int choices);
   void Truncate(int rows, int context);
 
   const ModelDescription model_;
-  const std::string format_;
+  const std::string format_, kv_format_;
+  const double kv_bytes_per_token_;
   const int rows_;  // Room for.
   std::vector<TokenId> ids_;
   std::unique_ptr<TorchEngine> engine_;

@@ -37,7 +37,8 @@ class MeasuredEngine {
   virtual double kv_bytes_per_token() const = 0;
   virtual std::string name() const = 0;    // "ours" or "llama.cpp".
   virtual std::string format() const = 0;  // Of the weights.
-  virtual pid_t process() const = 0;       // That computes.
+  virtual std::string kv_format() const = 0;
+  virtual pid_t process() const = 0;  // That computes.
 };
 
 }  // namespace tokenrouter

@@ -13,7 +13,7 @@ absl::StatusOr<std::unique_ptr<Cluster>> StartPair(const EngineBenchOptions& opt
   return Cluster::Start(
       {.tokenizer = options.small,
        .worker_flags = {absl::StrCat("--weight_format=", options.formats.front()),
-                        "--device_key=cpu",
+                        absl::StrCat("--kv_format=", options.kv_format), "--device_key=cpu",
                         absl::StrCat("--prefix_cache=", prefix_cache ? "true" : "false"),
                         absl::StrCat("--threads=", options.threads)},
        .small_flags = {"--model=" + options.small},
