@@ -77,6 +77,7 @@ double StepMilliseconds(Engine* engine, const Shape& shape, int seed) {
 struct Options {
   std::string model;
   std::string format = "int8";
+  std::string kv_format = "fp32";
   std::string shapes =
       "1x1@200,2x1@200,4x1@200,8x1@200,16x1@200,1x16@200,4x8@200,1x64@0,1x256@0,1x1@1600";
   std::string kernels;
@@ -171,6 +172,7 @@ absl::Status Run(int argc, char** argv) {
   Settings settings("engine_steps_bench", "Times steps of the real engine");
   settings.Add("model", &options.model, "a .gguf file or a Hugging Face folder");
   settings.AddChoice("format", &options.format, {"int8", "int4", "fp32"}, "of the weights");
+  settings.AddChoice("kv_format", &options.kv_format, {"fp32", "int8"}, "of keys and values");
   settings.Add("shapes", &options.shapes, "ROWSxIDS@CONTEXT, separated by commas");
   settings.Add("kernels", &options.kernels, "two names that are forced; empty: the best ones");
   settings.Add("perf_control", &options.perf_control, "fifo of a perf record; empty: none");
@@ -181,6 +183,7 @@ absl::Status Run(int argc, char** argv) {
   TR_ASSIGN_OR_RETURN(const std::vector<Shape> shapes, ShapesOf(options.shapes));
   TorchEngineOptions engine_options{.model_path = options.model, .threads = options.threads};
   TR_ASSIGN_OR_RETURN(engine_options.weight_format, ParseWeightFormat(options.format));
+  TR_ASSIGN_OR_RETURN(engine_options.kv_format, ParseKvFormat(options.kv_format));
   TR_RETURN_IF_ERROR(ForceKernels(options.kernels, &engine_options));
   engine_options.compute_nice = 0;
   engine_options.max_step_tokens = kMostStepTokens;
