@@ -31,8 +31,9 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
                 std::numeric_limits<int64_t>::max() / 2,
                 "most bytes of --weight_cache; models used longest ago give way");
   settings->Add("threads", &o.threads, 0, 1024, "torch: compute threads; 0: one per core");
-  settings->AddChoice("kv_format", &o.kv_format, {"fp32", "int8"},
-                      "torch: how keys and values are kept; int8 holds 3.9 times as many tokens");
+  settings->AddChoice(
+      "kv_format", &o.kv_format, {"fp32", "int8"},
+      "torch: how keys and values are kept; int8 holds up to 3.9 times as many tokens");
   settings->Add("kv_bytes", &o.kv_bytes, int64_t{1} << 16, std::numeric_limits<int64_t>::max() / 2,
                 "memory of the KV cache, allocated at start");
   settings->Add("context_limit", &o.context_limit, 0, 1 << 20,
