@@ -72,9 +72,7 @@ absl::StatusOr<std::unique_ptr<Cluster>> StartCluster(const Options& options) {
   ClusterOptions cluster{.tokenizer = options.small,
                          .worker_flags = {"--engine=" + options.engine},
                          .small_flags = {kv(options.small_kv_mb)},
-                         .large_flags = {kv(options.large_kv_mb)},
-                         // On a busy machine a request may wait long for room; none is refused.
-                         .scheduler_flags = {"--wait_ms=600000"}};
+                         .large_flags = {kv(options.large_kv_mb)}};
   const auto add = [&](std::vector<std::string> flags) {
     cluster.worker_flags.insert(cluster.worker_flags.end(), flags.begin(), flags.end());
   };
@@ -157,6 +155,7 @@ json::object LoadRow(const SoakCounts& counts, Cluster* cluster) {
           {"differing", counts.differing},
           {"cancelled", counts.cancelled},
           {"refused", counts.refused},
+          {"turned_away", counts.turned_away},
           {"failed", counts.failed},
           {"prompt_tokens", counts.prompt_tokens},
           {"tokens", counts.tokens},

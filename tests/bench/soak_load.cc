@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "libs/status/status_macros.h"
@@ -30,6 +31,8 @@ constexpr absl::Duration kPause = absl::Seconds(3);
 constexpr absl::Duration kPatience = absl::Minutes(10);
 constexpr int kNever = std::numeric_limits<int>::max();
 
+constexpr int kTurnedAway = 429;  // A full system's answer, before the first token.
+
 struct Reading {
   int pause_at = kNever;   // Stops reading for kPause after so many events,
   int cancel_at = kNever;  // or closes the connection.
@@ -40,6 +43,7 @@ absl::StatusOr<ChatAnswer> Read(int http_port, const ChatRequest& request, const
   TR_ASSIGN_OR_RETURN(
       const auto stream,
       EventStream::Open(http_port, kTarget, ChatBody(request, /*stream=*/true), kPatience));
+  if (stream->code() == kTurnedAway) return absl::ResourceExhaustedError("no room");
   if (stream->code() != 200) return absl::InternalError(absl::StrCat("HTTP ", stream->code()));
   for (int events = 0; events < reading.cancel_at; ++events) {
     if (events == reading.pause_at) absl::SleepFor(kPause);
@@ -106,6 +110,8 @@ void SoakLoad::AskWhole(int index) {
   const auto answer = Chat(http_port_, RecurringRequest(index).chat, kPatience);
   if (answer.ok()) {
     AddAnswer(index, *answer);
+  } else if (absl::StartsWith(answer.status().message(), absl::StrCat("HTTP ", kTurnedAway))) {
+    AddTurnedAway();
   } else {
     AddProblem(absl::StrCat("request ", index, ": ", answer.status().ToString()));
   }
@@ -116,6 +122,8 @@ void SoakLoad::AskStreaming(int index, bool slowly) {
   const auto answer = Read(http_port_, request, {.pause_at = slowly ? kEventsBeforePause : kNever});
   if (answer.ok()) {
     AddAnswer(index, *answer);
+  } else if (absl::IsResourceExhausted(answer.status())) {
+    AddTurnedAway();
   } else {
     AddProblem(absl::StrCat("streamed request ", index, ": ", answer.status().ToString()));
   }
@@ -124,6 +132,7 @@ void SoakLoad::AskStreaming(int index, bool slowly) {
 void SoakLoad::Cancel(int index, int after_events) {
   const ChatRequest request = ChatOf(index);
   const auto answer = Read(http_port_, request, {.cancel_at = after_events});
+  if (absl::IsResourceExhausted(answer.status())) return AddTurnedAway();
   if (!answer.ok()) {
     return AddProblem(absl::StrCat("request ", index, ", to be cancelled after ", after_events,
                                    " events: ", answer.status().ToString()));
@@ -166,6 +175,11 @@ void SoakLoad::AddAnswer(int index, const ChatAnswer& answer) {
     ++counts_.differing;
   }
   AddProblem(absl::StrCat("request ", index, " got other tokens than the first time"));
+}
+
+void SoakLoad::AddTurnedAway() {
+  MutexLock lock(&mutex_);
+  ++counts_.turned_away;
 }
 
 void SoakLoad::AddProblem(const std::string& what) {

@@ -17,12 +17,13 @@
 namespace tokenrouter {
 
 struct SoakCounts {
-  int64_t answered = 0;   // To the end, of which:
-  int64_t compared = 0;   // equal to the first answer of the same request,
-  int64_t differing = 0;  // or not.
-  int64_t cancelled = 0;  // Connections dropped; what had come was the start of the first answer.
-  int64_t refused = 0;    // Bad requests, refused as they must be.
-  int64_t failed = 0;     // Everything else, differing answers too.
+  int64_t answered = 0;     // To the end, of which:
+  int64_t compared = 0;     // equal to the first answer of the same request,
+  int64_t differing = 0;    // or not.
+  int64_t cancelled = 0;    // Connections dropped; what had come was the start of the first answer.
+  int64_t refused = 0;      // Bad requests, refused as they must be.
+  int64_t turned_away = 0;  // Waited in vain for room (429), as a full system may answer.
+  int64_t failed = 0;       // Everything else, differing answers too.
   int64_t tokens = 0, large_tokens = 0, prompt_tokens = 0;  // Of answers to the end.
 };
 
@@ -47,6 +48,7 @@ class SoakLoad {
   void Cancel(int index, int after_events);
   ChatRequest ChatOf(int index);
   void AddAnswer(int index, const ChatAnswer& answer);
+  void AddTurnedAway();
   void AddProblem(const std::string& what);
 
   const int http_port_;
