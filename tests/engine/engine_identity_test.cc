@@ -167,6 +167,35 @@ TEST_P(EngineIdentityTest, GivesTheSameBitsWithAnyNumberOfThreads) {
   EXPECT_EQ(OneByOne(one.get(), ids), OneByOne(three.get(), ids));
 }
 
+// Few long sequences are shared by the part of their context.
+TEST_P(EngineIdentityTest, GivesTheSameBitsWhenThreadsShareALongSequence) {
+  constexpr int kRead = kAttentionPartTokens + 60, kWritten = 4;
+  std::mt19937 generator(33);
+  const Ids ids = RandomIds(kRead + kWritten, &generator);
+  std::vector<std::string> expected;
+  for (const int threads : {1, 4}) {
+    TorchEngineOptions options = Options();
+    options.threads = threads;
+    const auto engine = MakeEngine(options);
+    EngineDriver driver(engine.get(), 0.8f);
+    StepResult result;
+    for (int read = 0; read < kRead;) {
+      const int count = std::min<int>(kRead - read, 1 + generator() % 96);
+      const auto first = ids.begin() + read;
+      ASSERT_THAT(driver.Step({{.sequence = 1, .ids = Ids(first, first + count)}}, &result),
+                  IsOk());
+      read += count;
+    }
+    std::vector<std::string> prints;
+    for (int i = kRead; i < kRead + kWritten; ++i) {
+      ASSERT_THAT(driver.Step({{.sequence = 1, .ids = {ids[i]}, .choices = 1}}, &result), IsOk());
+      prints.push_back(Fingerprint(result.choices[0][0]));
+    }
+    if (threads == 1) expected = prints;
+    EXPECT_EQ(prints, expected);
+  }
+}
+
 TEST_P(EngineIdentityTest, NamesEqualEnginesEqually) {
   TorchEngineOptions options = Options();
   const std::string name = MakeEngine(options)->info().numerics_class;

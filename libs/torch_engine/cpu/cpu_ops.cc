@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <new>
 #include <utility>
 #include <vector>
@@ -19,7 +20,14 @@ constexpr int64_t kItemFloats = 16384;
 constexpr int64_t kFloatsPerAngle = 64;
 // Tokens of one attention item: enough to reuse a block from the cache, small enough to balance.
 constexpr int32_t kAttentionItemTokens = 16;
+// With fewer items, those of long sequences are shared by the part. So few are kept apart at once.
+constexpr int kItemsPerThread = 2;
 constexpr size_t kBufferAlignment = 64;
+
+// Floats that an item's queries find in one part.
+int64_t PartialsOf(const AttentionItem& item) {
+  return int64_t{item.tokens} * item.group * PartialFloats(item.head_dim);
+}
 
 class CpuMatrix : public Matrix {
  public:
@@ -265,8 +273,40 @@ void CpuOps::Attend(const StepLayout& layout, int64_t layer, const float* qkv, f
       }
     }
   }
-  pool_->For(static_cast<int64_t>(items_.size()), operations,
+  if (pool_->threads() > 1 && std::ssize(items_) < int64_t{kItemsPerThread} * pool_->threads()) {
+    return AttendByPart(operations);
+  }
+  pool_->For(std::ssize(items_), operations,
              [&](int64_t item, int) { kv_kernels_.attend(items_[item]); });
+}
+
+void CpuOps::AttendByPart(int64_t operations) {
+  parts_.clear();
+  int64_t floats = 0;
+  for (const AttentionItem& item : items_) {
+    const bool one = item.first_part() == item.last_part();
+    for (int32_t part = item.first_part(); part <= item.last_part(); ++part) {
+      parts_.push_back(item);
+      parts_.back().part = part;
+      if (!one) floats += PartialsOf(item);
+    }
+  }
+  if (std::ssize(partials_) < floats) partials_.resize(floats);
+  float* partial = partials_.data();
+  for (AttentionItem& part : parts_) {
+    if (part.first_part() == part.last_part()) continue;
+    part.partial = partial;
+    partial += PartialsOf(part);
+  }
+  pool_->For(std::ssize(parts_), operations,
+             [&](int64_t part, int) { kv_kernels_.attend(parts_[part]); });
+  const float* partials = partials_.data();
+  for (const AttentionItem& item : items_) {
+    const int parts = item.last_part() - item.first_part() + 1;
+    if (parts == 1) continue;
+    kernels_.join(item, partials, parts);
+    partials += parts * PartialsOf(item);
+  }
 }
 
 void CpuOps::SwiGlu(const float* gate_up, int64_t rows, int64_t width, float* out) {

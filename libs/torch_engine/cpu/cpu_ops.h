@@ -70,6 +70,8 @@ class CpuOps : public Ops {
   void RotateAndStoreToken(const TokenRun& run, int32_t token, int64_t layer,
                            const HeadNorms& norms, const float* cosines, const float* sines,
                            float* qkv);
+  // Items by the part, for threads that would have none otherwise, and then their results joined.
+  void AttendByPart(int64_t operations);
 
   const AttentionShape shape_;
   const WeightFormat weight_format_;
@@ -81,7 +83,10 @@ class CpuOps : public Ops {
   QuantizedRows quantized_;
   PackedMemory memory_;  // Before matrices are packed; see PackedMemory::UseFiles.
   const CpuLinearContext linear_context_;
-  std::vector<AttentionItem> items_;  // Of the current call, kept for its capacity.
+  // Of the current call of Attend, kept for their capacity.
+  std::vector<AttentionItem> items_;
+  std::vector<AttentionItem> parts_;
+  std::vector<float> partials_;
 };
 
 }  // namespace tokenrouter

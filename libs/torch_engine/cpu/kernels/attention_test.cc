@@ -167,6 +167,51 @@ TEST_P(AttentionTest, GivesAQueryTheSameBitsHoweverTokensAreCut) {
   }
 }
 
+TEST_P(AttentionTest, JoinsPartsLikeTheDefinition) {
+  Sequence s = Make(2 * kAttentionPartTokens + 40, 2, 16, 15);
+  for (const int window : {0, 100, kAttentionPartTokens, kAttentionPartTokens + 77}) {
+    s.window = window;
+    std::vector<float> output(s.queries.size());
+    Kernels().attend(s.Item(0, s.length, output.data()));
+    for (int token = 0; token < s.length; token += 31) {
+      const std::vector<double> expected = Reference(s, token, 1);
+      for (int d = 0; d < s.head_dim; ++d) {
+        ASSERT_NEAR(output[(token * s.group + 1) * s.head_dim + d], expected[d], 2e-5) << token;
+      }
+    }
+  }
+}
+
+TEST_P(AttentionTest, GivesAQueryTheSameBitsPartByPart) {
+  Sequence s = Make(3 * kAttentionPartTokens + 9, 3, 24, 16);
+  std::mt19937 generator(17);
+  for (const int window : {0, 1, 90, kAttentionPartTokens + 1, 2 * kAttentionPartTokens}) {
+    s.window = window;
+    std::vector<float> whole(s.queries.size());
+    Kernels().attend(s.Item(0, s.length, whole.data()));
+    for (int trial = 0; trial < 60; ++trial) {
+      const int tokens = 1 + static_cast<int>(generator() % 16);
+      const int first = static_cast<int>(generator() % (s.length - tokens));
+      std::vector<float> output(tokens * s.group * s.head_dim);
+      const AttentionItem item = s.Item(first, tokens, output.data());
+      const int parts = item.last_part() - item.first_part() + 1;
+      const int64_t floats = tokens * s.group * PartialFloats(s.head_dim);
+      std::vector<float> partials(parts * floats);
+      for (int part = parts - 1; part >= 0; --part) {
+        AttentionItem one = item;
+        one.partial = partials.data() + part * floats;
+        one.part = item.first_part() + part;
+        Kernels().attend(one);
+      }
+      std::get<0>(GetParam())->join(item, partials.data(), parts);
+      ASSERT_EQ(std::memcmp(output.data(), whole.data() + first * s.group * s.head_dim,
+                            output.size() * sizeof(float)),
+                0)
+          << "window " << window << ", tokens " << first << " + " << tokens;
+    }
+  }
+}
+
 TEST_P(AttentionTest, WritesTheBytesOfTheScalarKernels) {
   for (const int head_dim : {2, 8, 24, 64, 100, 128}) {
     const int64_t bytes = KvTileBytes(Format(), head_dim);

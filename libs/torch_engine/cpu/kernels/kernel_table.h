@@ -17,6 +17,15 @@ namespace tokenrouter {
 
 // The largest head the kernels keep on their stack.
 inline constexpr int kMaxHeadDim = 256;
+// Attention of a query is reduced part by part of so many absolute positions, and the parts joined
+// in order, so that threads may share the parts of one long sequence.
+inline constexpr int kAttentionPartTokens = 16 * kKvBlockTokens;
+
+// What a query found in one part: highest score, sum of weights, padding, then PaddedHeadDim sums
+// of values.
+constexpr int64_t PartialFloats(int64_t head_dim) {
+  return kValuePadding + PaddedHeadDim(head_dim);
+}
 
 // Consecutive tokens of one sequence attending with the query heads that share one kv head.
 struct AttentionItem {
@@ -33,6 +42,17 @@ struct AttentionItem {
   int64_t block_stride;   // Bytes from one block's tile to the next block's.
   const int32_t* blocks;  // blocks[i] holds positions [i, i + 1) * kKvBlockTokens.
   float scale;            // Scores are multiplied by it.
+  // Null: the output is wanted. Otherwise what the queries find in part `part` alone, {tokens,
+  // group, PartialFloats}, and nothing is written to `output`.
+  float* partial = nullptr;
+  int32_t part = 0;
+
+  // The parts that hold a position some query sees.
+  int32_t first_part() const {
+    const bool all = window == 0 || window > first;
+    return all ? 0 : (first - window + 1) / kAttentionPartTokens;
+  }
+  int32_t last_part() const { return (first + tokens - 1) / kAttentionPartTokens; }
 };
 
 // How a row of floats was quantized: x = scale * (q - zero_point). XNNPACK reads it as it is.
@@ -62,6 +82,9 @@ struct KernelTable {
   // Quantizes to [-128, 127] by the row's own range, 0 included and kept exact. Each byte is then
   // xored with `flip`: 0x80 adds 128 to every value and makes it unsigned.
   RowQuantization (*quantize)(const float* x, int64_t count, uint8_t flip, int8_t* out);
+  // The output of an item from what its queries found in `parts` parts, first to last:
+  // {parts, tokens, group, PartialFloats}.
+  void (*join)(const AttentionItem& item, const float* partials, int parts);
   KvKernels fp32_kv;
   KvKernels int8_kv;
   const KvKernels& kv(KvFormat format) const {

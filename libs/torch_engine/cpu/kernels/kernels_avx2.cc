@@ -15,6 +15,7 @@ const KernelTable& Avx2Kernels() {
       .swiglu = SwiGlu<V>,
       .rotate = Rotate<V>,
       .quantize = Quantize<V>,
+      .join = Join<V>,
       .fp32_kv = {.store = Store<V, float>, .attend = Attend<V, float>},
       .int8_kv = {.store = Store<V, int8_t>, .attend = Attend<V, int8_t>}};
   return table;
