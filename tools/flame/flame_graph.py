@@ -36,6 +36,7 @@ def record(options: argparse.Namespace, folder: Path) -> str:
     os.mkfifo(fifo)
     os.mkfifo(ack)
     bench = [options.program, f"--model={options.model}", f"--format={options.format}"]
+    bench.append(f"--kv_format={options.kv_format}")
     bench += [f"--threads={options.threads}", f"--repeats={options.repeats}"]
     bench += [f"--shapes={options.shape}", f"--perf_control={fifo}"]
     perf = ["perf", "record", "-q", "-o", data, "-e", "cpu-clock", "-F", str(SAMPLES_PER_S)]
@@ -81,6 +82,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", required=True, help="a .gguf file or a Hugging Face folder")
     parser.add_argument("--format", default="int8", choices=("int8", "int4", "fp32"))
+    parser.add_argument("--kv_format", default="fp32", choices=("fp32", "int8"))
     parser.add_argument("--shape", default="1x1@512", help="ROWSxIDS@CONTEXT of the step")
     parser.add_argument("--threads", type=int, default=0, help="of the engine; 0: one per core")
     parser.add_argument("--repeats", type=int, default=200, help="steps")
@@ -100,7 +102,7 @@ def main() -> int:
         print("flame_graph: no step was sampled: raise --repeats", file=sys.stderr)
         return 1
     name = Path(options.model).stem
-    row = {"model": name, "format": options.format, "shape": options.shape}
+    row = {"model": name, "format": options.format, "kv": options.kv_format, "shape": options.shape}
     row |= {part: round(share, 4) for part, share in parts.items()}
     row |= {"outside_linear": round(outside_linear(parts), 4)}
     print(json.dumps(row | {"not_unwound": round(not_unwound(folded), 4)}))
