@@ -80,8 +80,7 @@ void RequestMachine::UpdateOtherSide(Role role, const v1::RowReport& row) {
   if (side.known <= history_.committed()) return;
   std::vector<TokenId> replacement(row.ids().begin(), row.ids().end());
   replacement.insert(replacement.end(), row.tail().begin(), row.tail().end());
-  side.known = KnownAfterReplace(side.known, history_.committed(), history_.tail(), replacement);
-  side.read = std::min(side.read, side.known);
+  side.Know(KnownAfterReplace(side.known, history_.committed(), history_.tail(), replacement));
 }
 
 Position RequestMachine::Unread(Role role) const {
@@ -152,10 +151,7 @@ void RequestMachine::ReturnToOwnPen() {
 }
 
 void RequestMachine::FallBackToSmall() {
-  for (Side& side : sides_) {
-    side.known = std::min(side.known, history_.committed());
-    side.read = std::min(side.read, side.known);
-  }
+  for (Side& side : sides_) side.Know(std::min(side.known, history_.committed()));
   history_.ReplaceTail({});
   Pen pen;
   pen.turn.mutable_window()->set_kind(v1::Window::KIND_UNTIL_END);
@@ -206,8 +202,7 @@ void RequestMachine::FillExtend(Role role, v1::Extend* extend) {
 bool RequestMachine::Forget(Role role, uint32_t epoch, Position have) {
   Side& side = mutable_side(role);
   if (epoch != side.epoch || side.worker == 0 || have < 0 || have >= side.known) return false;
-  side.known = have;
-  side.read = std::min(side.read, have);
+  side.Know(have);
   return true;
 }
 
@@ -215,8 +210,7 @@ void RequestMachine::LoseSide(Role role, ReopenCause cause) {
   Side& side = mutable_side(role);
   side.lost_by = cause;
   side.worker = 0;
-  side.known = 0;
-  side.read = 0;
+  side.Know(0);
   side.credit = 0;
   if (pen_.role == role) parked_ = false;
 }

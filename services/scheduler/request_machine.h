@@ -6,6 +6,7 @@
 // Errors: a message that does not count is a DropReason; an illegal phase change is a CHECK.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -54,6 +55,10 @@ class RequestMachine {
     uint32_t epoch = 0;
     Position known = 0;
     Position read = 0;  // Of these, how many are in its KV, as far as is known.
+    void Know(Position ids) {
+      known = ids;
+      read = std::min(read, ids);
+    }
     Position credit = 0;
     int numerics_class = 0;  // Of the last worker; 0: none yet. Kept when the worker is lost.
     ReopenCause lost_by = ReopenCause::kWorkerLost;  // Means something once epoch > 0, worker 0.
