@@ -5,25 +5,17 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "libs/status/status_matchers.h"
+#include "libs/torch_engine/cpu/normal_values.h"
 
 namespace tokenrouter {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-std::vector<float> Normal(int64_t count, uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
 
 struct Layer {
   int64_t inputs, outputs;

@@ -281,31 +281,24 @@ void CpuOps::Attend(const StepLayout& layout, int64_t layer, const float* qkv, f
 }
 
 void CpuOps::AttendByPart(int64_t operations) {
-  parts_.clear();
   int64_t floats = 0;
-  for (const AttentionItem& item : items_) {
-    const bool one = item.first_part() == item.last_part();
-    for (int32_t part = item.first_part(); part <= item.last_part(); ++part) {
-      parts_.push_back(item);
-      parts_.back().part = part;
-      if (!one) floats += PartialsOf(item);
-    }
-  }
+  for (const AttentionItem& item : items_) floats += item.parts() * PartialsOf(item);
   if (std::ssize(partials_) < floats) partials_.resize(floats);
+  parts_.clear();
   float* partial = partials_.data();
-  for (AttentionItem& part : parts_) {
-    if (part.first_part() == part.last_part()) continue;
-    part.partial = partial;
-    partial += PartialsOf(part);
+  for (const AttentionItem& item : items_) {
+    for (int32_t part = 0; part < item.parts(); ++part, partial += PartialsOf(item)) {
+      parts_.push_back(item);
+      parts_.back().part = item.first_part() + part;
+      parts_.back().partial = partial;
+    }
   }
   pool_->For(std::ssize(parts_), operations,
              [&](int64_t part, int) { kv_kernels_.attend(parts_[part]); });
   const float* partials = partials_.data();
   for (const AttentionItem& item : items_) {
-    const int parts = item.last_part() - item.first_part() + 1;
-    if (parts == 1) continue;
-    kernels_.join(item, partials, parts);
-    partials += parts * PartialsOf(item);
+    kernels_.join(item, partials, item.parts());
+    partials += item.parts() * PartialsOf(item);
   }
 }
 

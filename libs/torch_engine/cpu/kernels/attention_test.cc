@@ -14,17 +14,10 @@
 #include <vector>
 
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
+#include "libs/torch_engine/cpu/normal_values.h"
 
 namespace tokenrouter {
 namespace {
-
-std::vector<float> Normal(int64_t count, uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
 
 // Of each row of `width` floats, what 8 bits with one scale make of it.
 std::vector<float> Quantized(std::vector<float> values, int width) {
@@ -194,7 +187,7 @@ TEST_P(AttentionTest, GivesAQueryTheSameBitsPartByPart) {
       const int first = static_cast<int>(generator() % (s.length - tokens));
       std::vector<float> output(tokens * s.group * s.head_dim);
       const AttentionItem item = s.Item(first, tokens, output.data());
-      const int parts = item.last_part() - item.first_part() + 1;
+      const int parts = item.parts();
       const int64_t floats = tokens * s.group * PartialFloats(s.head_dim);
       std::vector<float> partials(parts * floats);
       for (int part = parts - 1; part >= 0; --part) {

@@ -47,12 +47,12 @@ struct AttentionItem {
   float* partial = nullptr;
   int32_t part = 0;
 
-  // The parts that hold a position some query sees.
+  // The parts that hold a position some query sees: the first, and how many.
   int32_t first_part() const {
     const bool all = window == 0 || window > first;
     return all ? 0 : (first - window + 1) / kAttentionPartTokens;
   }
-  int32_t last_part() const { return (first + tokens - 1) / kAttentionPartTokens; }
+  int32_t parts() const { return (first + tokens - 1) / kAttentionPartTokens - first_part() + 1; }
 };
 
 // How a row of floats was quantized: x = scale * (q - zero_point). XNNPACK reads it as it is.

@@ -7,20 +7,13 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
+#include "libs/torch_engine/cpu/normal_values.h"
+
 namespace tokenrouter {
 namespace {
-
-std::vector<float> Normal(int64_t count, uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float& value : values) value = normal(generator);
-  return values;
-}
 
 class KernelTableTest : public ::testing::TestWithParam<const KernelTable*> {};
 

@@ -1,24 +1,8 @@
-#include "libs/torch_engine/cpu/kernels/attention_body.inc"
-#include "libs/torch_engine/cpu/kernels/elementwise_body.inc"
-#include "libs/torch_engine/cpu/kernels/kernel_table.h"
-#include "libs/torch_engine/cpu/kernels/kv_store_body.inc"
+#include "libs/torch_engine/cpu/kernels/kernel_table_body.inc"
 #include "libs/torch_engine/cpu/kernels/vector_avx512.inc"
 
 namespace tokenrouter {
 
-const KernelTable& Avx512Kernels() {
-  using V = VectorAvx512;
-  static const KernelTable table = {
-      .name = "avx512",
-      .rms_norm = RmsNorm<V>,
-      .add = AddTo<V>,
-      .swiglu = SwiGlu<V>,
-      .rotate = Rotate<V>,
-      .quantize = Quantize<V>,
-      .join = Join<V>,
-      .fp32_kv = {.store = Store<V, float>, .attend = Attend<V, float>},
-      .int8_kv = {.store = Store<V, int8_t>, .attend = Attend<V, int8_t>}};
-  return table;
-}
+const KernelTable& Avx512Kernels() { return TableOf<VectorAvx512>("avx512"); }
 
 }  // namespace tokenrouter
