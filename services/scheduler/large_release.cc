@@ -134,7 +134,13 @@ ReleaseDecision DecideRelease(const ReleaseSnapshot& snapshot, const ReleaseRule
   if (!MayWait(rule.policy)) return Release(WaitOutcome::kImmediate);
   const absl::Time bound = EarliestBound(snapshot, rule);
   if (snapshot.now >= bound) return Release(WaitOutcome::kBound);
-  const absl::Time hold = snapshot.own.since + snapshot.own.predicted - rule.hop;
+  // Less what ids beyond one a row may take: rows that come too early wait at the worker, rows that
+  // come too late find it idle.
+  const RunningStep& own = snapshot.own;
+  const double beyond =
+      Predict(rule.large, own.rows, own.ids) - Predict(rule.large, own.rows, own.rows);
+  const absl::Time hold =
+      own.since + own.predicted - absl::Milliseconds(std::max(0.0, beyond)) - rule.hop;
   ReleaseDecision decision;
   if (snapshot.own.running() && snapshot.now < hold) {
     decision.until = hold;
