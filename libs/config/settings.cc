@@ -58,7 +58,14 @@ struct Settings::Impl {
 
   CLI::Option* Register(CLI::Option* option, const std::string& name) {
     names.push_back(name);
-    return option->envname("TOKENROUTER_" + absl::AsciiStrToUpper(name));
+    return option->envname("TOKENROUTER_" + absl::AsciiStrToUpper(name))->capture_default_str();
+  }
+
+  // `value`: a number, or several.
+  template <typename Value, typename Number>
+  CLI::Option* AddNumber(const std::string& name, Value* value, Number low, Number high,
+                         const std::string& help) {
+    return Register(app.add_option("--" + name, *value, help), name)->check(CLI::Range(low, high));
   }
 
   absl::Status ApplyFile();
@@ -78,43 +85,42 @@ Settings::Settings(std::string program, std::string summary)
 Settings::~Settings() = default;
 
 void Settings::Add(const std::string& name, std::string* value, const std::string& help) {
-  impl_->Register(impl_->app.add_option("--" + name, *value, help)->capture_default_str(), name);
+  impl_->Register(impl_->app.add_option("--" + name, *value, help), name);
 }
 
 void Settings::Add(const std::string& name, bool* value, const std::string& help) {
-  impl_->Register(impl_->app.add_option("--" + name, *value, help)->capture_default_str(), name);
+  impl_->Register(impl_->app.add_option("--" + name, *value, help), name);
 }
 
 void Settings::Add(const std::string& name, int32_t* value, int32_t low, int32_t high,
                    const std::string& help) {
-  impl_->Register(impl_->app.add_option("--" + name, *value, help)
-                      ->check(CLI::Range(low, high))
-                      ->capture_default_str(),
-                  name);
+  impl_->AddNumber(name, value, low, high, help);
 }
 
 void Settings::Add(const std::string& name, int64_t* value, int64_t low, int64_t high,
                    const std::string& help) {
-  impl_->Register(impl_->app.add_option("--" + name, *value, help)
-                      ->check(CLI::Range(low, high))
-                      ->capture_default_str(),
-                  name);
+  impl_->AddNumber(name, value, low, high, help);
 }
 
 void Settings::Add(const std::string& name, double* value, double low, double high,
                    const std::string& help) {
-  impl_->Register(impl_->app.add_option("--" + name, *value, help)
-                      ->check(CLI::Range(low, high))
-                      ->capture_default_str(),
-                  name);
+  impl_->AddNumber(name, value, low, high, help);
+}
+
+void Settings::Add(const std::string& name, std::vector<int32_t>* values, int32_t low, int32_t high,
+                   const std::string& help) {
+  impl_->AddNumber(name, values, low, high, help)->delimiter(',');
+}
+
+void Settings::Add(const std::string& name, std::vector<double>* values, double low, double high,
+                   const std::string& help) {
+  impl_->AddNumber(name, values, low, high, help)->delimiter(',');
 }
 
 void Settings::AddChoice(const std::string& name, std::string* value,
                          const std::vector<std::string>& allowed, const std::string& help) {
-  impl_->Register(impl_->app.add_option("--" + name, *value, help)
-                      ->check(CLI::IsMember(allowed))
-                      ->capture_default_str(),
-                  name);
+  impl_->Register(impl_->app.add_option("--" + name, *value, help), name)
+      ->check(CLI::IsMember(allowed));
 }
 
 // Values from the file reach only options that neither a flag nor the environment set; the section

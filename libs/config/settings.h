@@ -34,6 +34,11 @@ class Settings {
            const std::string& help);
   void Add(const std::string& name, double* value, double low, double high,
            const std::string& help);
+  // Lists: values with commas on a flag, an array in the file. The bounds are each value's.
+  void Add(const std::string& name, std::vector<int32_t>* values, int32_t low, int32_t high,
+           const std::string& help);
+  void Add(const std::string& name, std::vector<double>* values, double low, double high,
+           const std::string& help);
   void AddChoice(const std::string& name, std::string* value,
                  const std::vector<std::string>& allowed, const std::string& help);
 

@@ -9,12 +9,14 @@ namespace tokenrouter {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 struct Options {
   std::string scheduler = "127.0.0.1:8002";
   int32_t threads = 2;
   double share = 0.5;
+  std::vector<double> rates = {0.1, 0.2};
   bool idle = true;
   std::string engine = "torch";
 };
@@ -26,6 +28,7 @@ class SettingsTest : public ::testing::Test {
     settings.Add("scheduler", &options_.scheduler, "host:port");
     settings.Add("threads", &options_.threads, 1, 256, "compute threads");
     settings.Add("share", &options_.share, 0, 1, "share of memory");
+    settings.Add("rates", &options_.rates, 0, 1, "list of rates");
     settings.Add("idle", &options_.idle, "catch up when idle");
     settings.AddChoice("engine", &options_.engine, {"torch", "timed"}, "which engine");
     flags.insert(flags.begin(), "small_worker");
@@ -61,6 +64,22 @@ TEST_F(SettingsTest, NamesFlagValueAndRange) {
                                                  AllOf(HasSubstr("fast"), HasSubstr("timed"))));
   EXPECT_THAT(Parse({"--threads=many"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("many")));
+}
+
+TEST_F(SettingsTest, AListReplacesTheDefaultAndNamesTheValueThatIsWrong) {
+  EXPECT_THAT(Parse({"--threads=4"}), IsOk());
+  EXPECT_THAT(options_.rates, ElementsAre(0.1, 0.2));
+  EXPECT_THAT(Parse({"--rates=0.5,1,.25"}), IsOk());
+  EXPECT_THAT(options_.rates, ElementsAre(0.5, 1, 0.25));
+  const std::string flag = "--config=" + File("[small_worker]\nrates = [0.75, 0]\n");
+  EXPECT_THAT(Parse({flag.c_str()}), IsOk());
+  EXPECT_THAT(options_.rates, ElementsAre(0.75, 0));
+  for (const char* const wrong : {"--rates=0.5,2", "--rates=2x,1", "--rates="}) {
+    EXPECT_THAT(Parse({wrong}), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--rates")))
+        << wrong;
+  }
+  EXPECT_THAT(Parse({"--rates=0.5,2"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 not in range")));
 }
 
 TEST_F(SettingsTest, SuggestsTheNearestFlag) {

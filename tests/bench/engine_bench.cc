@@ -17,7 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -52,26 +51,10 @@ const BenchParts<EngineBenchOptions>& Parts() {
 // As flags have them.
 struct Typed {
   std::string part = "decode", small, large, models = "small,large", formats = "int8,int4";
-  std::string rows = "1,2,4,8,16,32", contexts = "64,2048", peer = "none";
+  std::string peer = "none";
 };
 
-absl::Status ReadCounts(const char* flag, const std::string& text, int most,
-                        std::vector<int>* counts) {
-  counts->clear();
-  for (const auto item : absl::StrSplit(text, ',')) {
-    int count = 0;
-    if (!absl::SimpleAtoi(item, &count) || count < 1 || count > most) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", flag, "=", text, ": a list of numbers from 1 to ", most));
-    }
-    counts->push_back(count);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadTyped(const Typed& typed, EngineBenchOptions* options) {
-  TR_RETURN_IF_ERROR(ReadCounts("rows", typed.rows, kMostRows, &options->rows));
-  TR_RETURN_IF_ERROR(ReadCounts("contexts", typed.contexts, kMostContext, &options->contexts));
   options->small = typed.small;
   options->large = typed.large;
   for (const auto name : absl::StrSplit(typed.models, ',')) {
@@ -106,8 +89,10 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("formats", &typed.formats,
                "list of our weight formats, each beside its peer's; prefix takes the first");
   settings.AddChoice("kv_format", &options.kv_format, {"fp32", "int8"}, "of our engine");
-  settings.Add("rows", &typed.rows, "list of numbers of sequences; extend takes those up to 16");
-  settings.Add("contexts", &typed.contexts, "list of tokens of each sequence before the step");
+  settings.Add("rows", &options.rows, 1, kMostRows,
+               "list of numbers of sequences; extend takes those up to 16");
+  settings.Add("contexts", &options.contexts, 1, kMostContext,
+               "list of tokens of each sequence before the step");
   settings.Add("peer", &typed.peer, "the program llama_cpp_peer, or none");
   settings.Add("rounds", &options.rounds, 1, 100, "of each cell, the engines taking turns");
   settings.Add("steps", &options.steps, 1, 1024, "decode: steps of a round");

@@ -12,8 +12,8 @@ struct EngineBenchOptions {
   std::vector<std::string> formats;  // Of our engine; each has its peer format.
   std::string kv_format = "fp32";    // Of our engine.
   std::string peer;                  // The program llama_cpp_peer; empty: ours runs alone.
-  std::vector<int> rows = {1, 2, 4, 8, 16, 32};
-  std::vector<int> contexts = {64, 2048};
+  std::vector<int32_t> rows = {1, 2, 4, 8, 16, 32};
+  std::vector<int32_t> contexts = {64, 2048};
   int32_t rounds = 3;        // Of each cell, the engines taking turns.
   int32_t steps = 24;        // Decode steps of a round.
   int32_t prompt = 512;      // Ids of the measured prefill.

@@ -6,10 +6,8 @@
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "libs/config/settings.h"
 #include "libs/status/status_macros.h"
 #include "tests/bench/bench_parts.h"
@@ -22,7 +20,7 @@ using simulation::KvPressureOptions;
 using simulation::KvPressureResult;
 
 struct Typed {
-  std::string pools = "1,0.25";
+  std::vector<double> pools = {1, 0.25};
   std::string prefill = "idle";
   int32_t devices = 2;
   int32_t place_wait_ms = 5000;
@@ -71,7 +69,8 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("r", &options.r, 0.001, 0.999, "share of routed tokens");
   settings.Add("new_tokens", &options.new_tokens, 1, 1 << 16, "of a request");
   settings.Add("rounds", &options.rounds, 2, 1000, "times n requests in all");
-  settings.Add("pools", &typed.pools, "list of shares of the KV that all requests would like");
+  settings.Add("pools", &typed.pools, 0.001, 100.0,
+               "list of shares of the KV that all requests would like");
   settings.AddChoice("large_prefill", &typed.prefill, {"lazy", "idle", "eager"},
                      "as of the scheduler");
   settings.Add("place_wait_ms", &typed.place_wait_ms, 0, 1 << 30, "as of the scheduler");
@@ -82,10 +81,8 @@ absl::Status Run(int argc, char** argv) {
   options.core.large_prefill = PrefillOf(typed.prefill);
   options.core.place_wait = absl::Milliseconds(typed.place_wait_ms);
   double full = 0;
-  for (const auto text : absl::StrSplit(typed.pools, ',')) {
-    if (!absl::SimpleAtod(text, &options.pool) || !(options.pool > 0)) {
-      return absl::InvalidArgumentError(absl::StrCat("--pools=", typed.pools, " is not numbers"));
-    }
+  for (const double pool : typed.pools) {
+    options.pool = pool;
     TR_RETURN_IF_ERROR(Print(options, typed, &full));
   }
   return absl::OkStatus();

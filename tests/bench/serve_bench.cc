@@ -20,9 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "libs/config/settings.h"
 #include "libs/status/status_macros.h"
 #include "libs/torch_engine/torch_engine.h"
@@ -40,10 +38,11 @@ namespace json = boost::json;
 constexpr int kContext = 128;  // Of the measured curves: prompt plus half of the answer.
 constexpr int kRepeats = 7;
 constexpr int kWarmBursts = 2;  // Of the controller.
+constexpr int kMostClients = 256;
 
 struct Options {
   std::string small, large;
-  std::string clients = "1,2,4,8,16";
+  std::vector<int32_t> clients = {1, 2, 4, 8, 16};
   std::string weight_format = "int8";
   int32_t new_tokens = 96;
   int32_t rounds = 4;
@@ -156,8 +155,7 @@ absl::StatusOr<std::unique_ptr<Cluster>> StartCluster(const Options& options,
                          .scheduler_flags = std::move(scheduler_flags)});
 }
 
-absl::Status RunAlgorithm(const Options& options, const std::vector<int>& clients,
-                          const Algorithm& algorithm) {
+absl::Status RunAlgorithm(const Options& options, const Algorithm& algorithm) {
   Clusters clusters;
   TR_ASSIGN_OR_RETURN(clusters.controller, StartCluster(options, {}));
   TR_ASSIGN_OR_RETURN(clusters.plain, StartCluster(options, {}));
@@ -169,7 +167,7 @@ absl::Status RunAlgorithm(const Options& options, const std::vector<int>& client
   for (const ServedSystem& system : systems) {  // Weights are paged in, rates are learned.
     TR_RETURN_IF_ERROR(ServeCell().Add(system, {.clients = 1, .new_tokens = options.new_tokens}));
   }
-  for (const int count : clients) TR_RETURN_IF_ERROR(RunClients(options, systems, count));
+  for (const int count : options.clients) TR_RETURN_IF_ERROR(RunClients(options, systems, count));
   return absl::OkStatus();
 }
 
@@ -194,7 +192,7 @@ absl::Status Run(int argc, char** argv) {
   Settings settings("serve_bench", "The real pair through the real binaries");
   settings.Add("small", &options.small, "model of the small worker");
   settings.Add("large", &options.large, "model of the large worker");
-  settings.Add("clients", &options.clients, "comma-separated numbers of clients");
+  settings.Add("clients", &options.clients, 1, kMostClients, "list of numbers of clients");
   settings.AddChoice("weight_format", &options.weight_format, {"int8", "int4", "fp32"},
                      "of both workers");
   settings.Add("new_tokens", &options.new_tokens, 2, 4096, "tokens per answer");
@@ -205,19 +203,11 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("small_alone", &options.small_alone, "also the small model alone");
   TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
   if (!go_on) return absl::OkStatus();
-  std::vector<int> clients;
-  for (const auto text : absl::StrSplit(options.clients, ',')) {
-    int count = 0;
-    if (!absl::SimpleAtoi(text, &count) || count < 1) {
-      return absl::InvalidArgumentError("--clients: not a list of numbers");
-    }
-    clients.push_back(count);
-  }
   TR_ASSIGN_OR_RETURN(options.curves[0], CurveOf(options, options.small));
   TR_ASSIGN_OR_RETURN(options.curves[1], CurveOf(options, options.large));
   for (const Algorithm& algorithm : Algorithms()) {
     if (options.algorithm != "both" && options.algorithm != algorithm.key) continue;
-    TR_RETURN_IF_ERROR(RunAlgorithm(options, clients, algorithm));
+    TR_RETURN_IF_ERROR(RunAlgorithm(options, algorithm));
   }
   return absl::OkStatus();
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "libs/batching_model/policy_name.h"
@@ -21,30 +20,12 @@ constexpr double kShortestStepMs = 1e-3;  // A step of one row; 0 would never le
 // The flags as they are typed, before lists and curves are read.
 struct Typed {
   std::string set = "h200", small, large;
-  std::string requests = "1,4,16,64,256";
-  std::string r = "0.1";
   std::string policies = "model,greedy";
-  int32_t devices = 2, small_workers = 1, large_workers = 1;
   int64_t seed = 1;
 };
 
 absl::Status Refuse(absl::string_view flag, absl::string_view value, absl::string_view allowed) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", value, "; allowed: ", allowed));
-}
-
-// Reads a comma-separated list of numbers from `low` to `high`.
-template <typename Number, typename Read>
-absl::StatusOr<std::vector<Number>> ParseList(absl::string_view flag, absl::string_view text,
-                                              Number low, Number high, Read read) {
-  std::vector<Number> numbers;
-  for (const absl::string_view item : absl::StrSplit(text, ',')) {
-    Number number{};
-    if (!read(item, &number) || !(number >= low && number <= high)) {
-      return Refuse(flag, item, absl::StrCat("numbers from ", low, " to ", high, " with commas"));
-    }
-    numbers.push_back(number);
-  }
-  return numbers;
 }
 
 absl::StatusOr<StepCurve> ParseCurve(absl::string_view flag, const std::string& text, Role role) {
@@ -84,18 +65,7 @@ absl::Status ReadTyped(const Typed& typed, SimulateOptions* options) {
   TR_ASSIGN_OR_RETURN(options->large, typed.large.empty()
                                           ? ParseCurve("set", typed.set, Role::kLarge)
                                           : ParseCurve("large", typed.large, Role::kLarge));
-  TR_ASSIGN_OR_RETURN(options->requests, ParseList<int>("n", typed.requests, 1, kMostRequests,
-                                                        [](absl::string_view text, int* number) {
-                                                          return absl::SimpleAtoi(text, number);
-                                                        }));
-  TR_ASSIGN_OR_RETURN(options->r, ParseList<double>("r", typed.r, kLeastRate, kMostRate,
-                                                    [](absl::string_view text, double* number) {
-                                                      return absl::SimpleAtod(text, number);
-                                                    }));
   TR_ASSIGN_OR_RETURN(options->policies, ParsePolicies(typed.policies));
-  options->devices = typed.devices;
-  options->small_workers = typed.small_workers;
-  options->large_workers = typed.large_workers;
   options->seed = static_cast<uint64_t>(typed.seed);
   return absl::OkStatus();
 }
@@ -133,15 +103,16 @@ absl::StatusOr<std::optional<SimulateOptions>> ParseSimulateOptions(int argc,
                "step curves: h200, 8b, cpu, vnni, roofline, fast, or base=MS,row=MS,id=MS");
   settings.Add("small", &typed.small, "curve of the small model instead of the set's");
   settings.Add("large", &typed.large, "curve of the large model instead of the set's");
-  settings.Add("n", &typed.requests, "requests that decode at once, a list");
-  settings.Add("r", &typed.r, "share of small steps' rows that are routed, a list");
+  settings.Add("n", &options.requests, 1, kMostRequests, "requests that decode at once, a list");
+  settings.Add("r", &options.r, kLeastRate, kMostRate,
+               "share of small steps' rows that are routed, a list");
   settings.Add("policy", &typed.policies,
                "list of model, greedy, static, fixed_wait, longest_queue; or all");
   settings.Add("q", &options.q, kLeastRate, 1.0,
                "probability that the large model hands back after a token");
-  settings.Add("devices", &typed.devices, 1, 2, "2: one per model; 1: they take turns");
-  settings.Add("small_workers", &typed.small_workers, 1, 64, "each on a device of its own");
-  settings.Add("large_workers", &typed.large_workers, 1, 64, "each on a device of its own");
+  settings.Add("devices", &options.devices, 1, 2, "2: one per model; 1: they take turns");
+  settings.Add("small_workers", &options.small_workers, 1, 64, "each on a device of its own");
+  settings.Add("large_workers", &options.large_workers, 1, 64, "each on a device of its own");
   settings.Add("distributed", &options.distributed,
                "small workers decide alone, from what they are told of the large side's steps");
   settings.Add("noise", &options.noise, 0.0, 1.0, "relative spread of step times");

