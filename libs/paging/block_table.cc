@@ -16,11 +16,6 @@ BlockTable::BlockTable(int32_t block_size) : block_size_(block_size) {
   TR_CHECK(block_size > 0) << "block size " << block_size;
 }
 
-BlockSlot BlockTable::SlotOf(Position position) const {
-  TR_CHECK(position >= 0 && position < length_) << "position " << position << " of " << length_;
-  return {blocks_[position / block_size_], position % block_size_};
-}
-
 BlockCount BlockTable::BlocksToAppend(Position count) const {
   TR_CHECK(count >= 0) << "count " << count;
   return BlocksFor(int64_t{length_} + count, block_size_) - static_cast<BlockCount>(blocks_.size());

@@ -28,9 +28,6 @@ class BlockTable {
   int32_t block_size() const { return block_size_; }
   std::span<const BlockId> blocks() const { return blocks_; }
 
-  // REQUIRES: 0 <= position < length().
-  BlockSlot SlotOf(Position position) const;
-
   // The last block when it is partly filled: the one that the next Extend writes into. -1: none.
   BlockId open_block() const {
     return length_ % block_size_ == 0 ? BlockId{-1} : blocks_[length_ / block_size_];

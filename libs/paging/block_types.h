@@ -5,19 +5,11 @@
 
 namespace tokenrouter {
 
-// A block of the KV cache: 0 <= id < total blocks of its pool. Index of the block in the engine's
-// tensors.
+// A block of the KV cache: 0 <= id < total blocks of its pool, its index in the engine's memory.
 using BlockId = int32_t;
 
 // A number of blocks, never of tokens.
 using BlockCount = int64_t;
-
-// Where one token of a sequence lies.
-struct BlockSlot {
-  BlockId block = 0;
-  int32_t offset = 0;  // Tokens from the start of the block.
-  friend bool operator==(BlockSlot, BlockSlot) = default;
-};
 
 // A copy that the engine must perform before it writes anything of the step or fork that reported
 // it: the first `tokens` tokens of `source` become those of `destination`.

@@ -24,6 +24,11 @@ class PagingModelTest : public testing::Test {
  protected:
   uint64_t Pick(uint64_t below) { return random_() % below; }
 
+  // What the memory holds of one token of a sequence.
+  uint32_t& At(const BlockTable& table, size_t position) {
+    return memory_[table.blocks()[position / kBlockSize] * kBlockSize + position % kBlockSize];
+  }
+
   void Copy(const std::vector<BlockCopy>& copies) {
     for (const BlockCopy& copy : copies) {
       for (int32_t i = 0; i < copy.tokens; ++i) {
@@ -52,8 +57,7 @@ class PagingModelTest : public testing::Test {
       std::vector<uint32_t>& tokens = model_[row.sequence.value];
       const BlockTable& table = *tables_.Find(row.sequence);
       for (Position i = 0; i < row.count; ++i) {
-        const BlockSlot slot = table.SlotOf(static_cast<Position>(tokens.size()));
-        memory_[slot.block * kBlockSize + slot.offset] = ++stamp_;
+        At(table, tokens.size()) = ++stamp_;
         tokens.push_back(stamp_);
       }
     }
@@ -103,9 +107,7 @@ class PagingModelTest : public testing::Test {
       used.insert(table.blocks().begin(), table.blocks().end());
       if (!shelved_.contains(id)) live.insert(table.blocks().begin(), table.blocks().end());
       for (size_t i = 0; i < tokens.size(); ++i) {
-        const BlockSlot slot = table.SlotOf(static_cast<Position>(i));
-        ASSERT_EQ(memory_[slot.block * kBlockSize + slot.offset], tokens[i])
-            << "sequence " << id << " position " << i;
+        ASSERT_EQ(At(table, i), tokens[i]) << "sequence " << id << " position " << i;
       }
     }
     ASSERT_EQ(tables_.free_blocks(), kBlocks - static_cast<BlockCount>(used.size()));
