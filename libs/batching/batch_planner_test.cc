@@ -87,6 +87,10 @@ TEST(BatchPlannerTest, APromptStartsOnlyWhenAllOfItFitsBesideTheOthers) {
   const RowSnapshot rows[] = {Ready(10, 9), Ready(100, 0)};
   EXPECT_THAT(PlanBatch(rows, Budget(60, 64, /*free_blocks=*/25)).starved, ElementsAre(1));
   EXPECT_THAT(PlanBatch(rows, Budget(60, 64, /*free_blocks=*/26)).starved, IsEmpty());
+  // Ready rows that this step has no place for count too.
+  const RowSnapshot more[] = {Ready(10, 9), Ready(10, 9), Ready(10, 9), Ready(100, 0)};
+  EXPECT_THAT(PlanBatch(more, Budget(60, 2, /*free_blocks=*/27)).starved, ElementsAre(3));
+  EXPECT_THAT(PlanBatch(more, Budget(60, 2, /*free_blocks=*/28)).starved, IsEmpty());
 }
 
 // Otherwise nothing would ever change: the step after would be planned from the same snapshot.

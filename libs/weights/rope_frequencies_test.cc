@@ -53,6 +53,13 @@ TEST(RopeFrequenciesTest, RampsBetweenKeptAndStretchedForYarn) {
   EXPECT_EQ(RopeAttentionFactor(rope), 1.25);
 }
 
+TEST(RopeFrequenciesTest, AYarnRampWithoutLengthKeepsTheFirstPairOnly) {
+  RopeDescription rope = Rope(RopeScaling::kYarn, 4);
+  rope.original_context = 6;  // The fastest wave does not turn once within it.
+  EXPECT_THAT(RopeFrequencies(rope),
+              ElementsAre(Near(1), Near(0.025), Near(0.0025), Near(0.00025)));
+}
+
 TEST(RopeFrequenciesTest, DividesByTheFactorsOfTheFile) {
   RopeDescription rope = Rope(RopeScaling::kNone, 1);
   rope.divisors = {1, 2, 4, 8};
