@@ -176,21 +176,16 @@ class ForeseeingEngine : public FakeEngine {
   }
 };
 
-TEST_F(WorkerCoreTest, CutsAPromptSoThatAStepIsShort) {
-  for (const auto& [max_ms, chunk] : {std::pair(50, 50), {1, kMaxVerify + 1}, {500, 120}}) {
-    Start({.max_step_tokens = 200, .max_step = absl::Milliseconds(max_ms)});
-    ForeseeingEngine engine(
-        {.model = {.usable_ids = 50}, .context_limit = 256, .block_size = 4, .total_blocks = 1000});
-    core_ = std::make_unique<WorkerCore>(core_->options(), &engine);
-    Attach();
-    Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(120, 3)));
-    EXPECT_EQ(Step()->step().new_ids(), chunk) << max_ms;
-  }
-}
-
-TEST_F(WorkerCoreTest, CutsAPromptSoThatAChunkFitsIntoATurn) {
-  for (const auto& [max_ms, chunk] : {std::pair(50, 50), {1, kMaxVerify + 1}, {500, 120}}) {
-    Start({.device_key = "gpu", .max_step_tokens = 200});
+TEST_F(WorkerCoreTest, CutsAPromptSoThatAChunkFitsIntoAStepAndATurn) {
+  const struct {
+    int step_ms, turn_ms;  // 0: without a limit, a device of its own.
+    int chunk;
+  } rows[] = {{50, 0, 50},  {1, 0, kMaxVerify + 1}, {500, 0, 120},          {0, 50, 50},
+              {80, 50, 50}, {50, 80, 50},           {0, 1, kMaxVerify + 1}, {0, 500, 120}};
+  for (const auto& [step_ms, turn_ms, chunk] : rows) {
+    WorkerCoreOptions options = {.device_key = turn_ms > 0 ? "gpu" : "", .max_step_tokens = 200};
+    if (step_ms > 0) options.max_step = absl::Milliseconds(step_ms);
+    Start(options);
     ForeseeingEngine engine(
         {.model = {.usable_ids = 50}, .context_limit = 256, .block_size = 4, .total_blocks = 1000});
     core_ = std::make_unique<WorkerCore>(core_->options(), &engine);
@@ -198,9 +193,9 @@ TEST_F(WorkerCoreTest, CutsAPromptSoThatAChunkFitsIntoATurn) {
     Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(120, 3)));
     v1::CommandFrame grant = Commands();
     grant.mutable_lease()->set_turn(1);
-    grant.mutable_lease()->set_max_ms(max_ms);
+    grant.mutable_lease()->set_max_ms(turn_ms);
     core_->Apply(grant, now_);
-    EXPECT_EQ(Step()->step().new_ids(), chunk) << max_ms;
+    EXPECT_EQ(Step()->step().new_ids(), chunk) << step_ms << " " << turn_ms;
   }
 }
 
