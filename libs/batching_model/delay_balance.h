@@ -9,14 +9,14 @@
 
 namespace tokenrouter {
 
-// tau* = [beta A (t(k) + t(n) - t(k+n)) - k (t(k+n) - t(k))] / (beta A + k) with n = max(1,
-// round(A)); <= 0: never wait. The three
-// durations are given where they depend on more than the number of rows. REQUIRES: ready >= 1.
+// Durations of own steps that the rule compares.
 struct BalanceTimes {
   double ready = 0;     // t(k): the ready rows alone.
   double arrivals = 0;  // t(n): the expected arrivals alone.
   double together = 0;  // t(k+n): both in one step.
 };
+// tau* = [beta A (t(k) + t(n) - t(k+n)) - k (t(k+n) - t(k))] / (beta A + k) with n = max(1,
+// round(A)); <= 0: never wait. REQUIRES: ready >= 1.
 double DelayBalanceThreshold(const BalanceTimes& times, int ready, double arrivals, double beta);
 // The same from a table by batch size.
 double DelayBalanceThreshold(StepTimes own, int ready, double arrivals, double beta);
