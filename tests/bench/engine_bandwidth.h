@@ -16,8 +16,8 @@ class BandwidthMeter {
   // RESOURCE_EXHAUSTED when the buffer does not fit.
   static absl::StatusOr<std::unique_ptr<BandwidthMeter>> Create(int threads);
   ~BandwidthMeter();
-  // Reads the buffer a few times.
-  void Pass();
+  // Reads the buffer a few times; the best of these.
+  double Pass();
   // Of all passes: others on the machine only lower it. REQUIRES: Pass.
   double best() const { return best_; }
 

@@ -8,6 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "libs/status/check.h"
 #include "libs/status/status_macros.h"
 #include "libs/torch_engine/cpu/cpu_linear.h"
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
@@ -19,8 +20,9 @@ namespace tokenrouter {
 namespace {
 
 constexpr int kTokens[] = {8, 16, 32, 64, 128, 256, 512, 1024};
-constexpr int kMostTokens = 1024;
 constexpr int64_t kWeightsBytes = 96 << 20;  // Far above any cache.
+// Threads of a library spin for a while after its work, in the way of the next one.
+constexpr absl::Duration kSettle = absl::Milliseconds(10);
 
 struct Shape {
   int64_t inputs, outputs;
@@ -45,12 +47,15 @@ std::vector<Shape> ShapesOf(const ModelDescription& model) {
 // One library with all matrices packed: runs them on so many rows.
 struct Library {
   std::string name;
+  bool ours;
   std::function<absl::Status(int tokens)> run;
 };
 
-class Bench {
+}  // namespace
+
+class GemmMeter::Libraries {
  public:
-  Bench(const ModelDescription& model, int threads)
+  Libraries(const ModelDescription& model, int threads)
       : shapes_(ShapesOf(model)),
         threads_(threads),
         widest_(std::max({model.hidden, model.heads * model.head_dim, model.intermediate})),
@@ -77,24 +82,17 @@ class Bench {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::vector<GemmRate>> Run(int rounds) {
+  absl::StatusOr<std::vector<GemmRate>> Measure(int tokens) {
     double work = 0;
     for (const Shape& shape : shapes_)
       work += 2.0 * static_cast<double>(shape.inputs * shape.outputs);
     std::vector<GemmRate> rates;
-    for (const int tokens : kTokens) {
-      std::vector<std::vector<double>> found(libraries_.size());
-      for (int round = 0; round <= rounds; ++round) {  // The first one warms up.
-        for (size_t i = 0; i < libraries_.size(); ++i) {
-          const absl::Time start = absl::Now();
-          TR_RETURN_IF_ERROR(libraries_[i].run(tokens));
-          const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
-          if (round > 0) found[i].push_back(work * tokens / seconds);
-        }
-      }
-      for (size_t i = 0; i < libraries_.size(); ++i) {
-        rates.push_back({libraries_[i].name, tokens, Median(found[i])});
-      }
+    for (const Library& library : libraries_) {
+      absl::SleepFor(kSettle);
+      const absl::Time start = absl::Now();
+      TR_RETURN_IF_ERROR(library.run(tokens));
+      const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+      rates.push_back({library.name, tokens, work * tokens / seconds, library.ours});
     }
     return rates;
   }
@@ -120,7 +118,7 @@ class Bench {
                      format, context));
       linears->push_back(std::move(linear));
     }
-    libraries_.push_back({name, [this, linears, context](int tokens) {
+    libraries_.push_back({name, gemm != nullptr, [this, linears, context](int tokens) {
                             for (const auto& linear : *linears) {
                               linear->Run(input_.data(), tokens, output_.data(), context);
                             }
@@ -138,7 +136,7 @@ class Bench {
                                                           shape.inputs, threads_));
       linears->push_back(std::move(linear));
     }
-    libraries_.push_back({name, [this, linears](int tokens) {
+    libraries_.push_back({name, false, [this, linears](int tokens) {
                             for (const auto& linear : *linears) {
                               TR_RETURN_IF_ERROR(linear->Run(input_.data(), tokens));
                             }
@@ -157,13 +155,36 @@ class Bench {
   std::vector<Library> libraries_;
 };
 
-}  // namespace
+GemmMeter::GemmMeter(std::unique_ptr<Libraries> libraries) : libraries_(std::move(libraries)) {}
+GemmMeter::~GemmMeter() = default;
 
-absl::StatusOr<std::vector<GemmRate>> MeasureGemmRates(const ModelDescription& model, int threads,
-                                                       int rounds) {
-  Bench bench(model, threads);
-  TR_RETURN_IF_ERROR(bench.AddAll());
-  return bench.Run(rounds);
+absl::StatusOr<std::unique_ptr<GemmMeter>> GemmMeter::Create(const ModelDescription& model,
+                                                             int threads) {
+  auto libraries = std::make_unique<Libraries>(model, threads);
+  TR_RETURN_IF_ERROR(libraries->AddAll());
+  return std::unique_ptr<GemmMeter>(new GemmMeter(std::move(libraries)));
+}
+
+absl::StatusOr<std::vector<GemmRate>> GemmMeter::Measure(int tokens) {
+  TR_CHECK(tokens >= 1 && tokens <= kMostTokens);
+  return libraries_->Measure(tokens);
+}
+
+absl::StatusOr<std::vector<GemmRate>> GemmMeter::MeasureAll(int rounds) {
+  std::vector<GemmRate> medians;
+  for (const int tokens : kTokens) {
+    TR_ASSIGN_OR_RETURN(std::vector<GemmRate> rates, Measure(tokens));  // Warms up.
+    std::vector<std::vector<double>> found(rates.size());
+    for (int round = 0; round < rounds; ++round) {
+      TR_ASSIGN_OR_RETURN(rates, Measure(tokens));
+      for (size_t i = 0; i < rates.size(); ++i) found[i].push_back(rates[i].flops_per_s);
+    }
+    for (size_t i = 0; i < rates.size(); ++i) {
+      medians.push_back(rates[i]);
+      medians.back().flops_per_s = Median(found[i]);
+    }
+  }
+  return medians;
 }
 
 }  // namespace tokenrouter

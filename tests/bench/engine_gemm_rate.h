@@ -3,7 +3,7 @@
 // part of each. Threads: each library's own, `threads` of them; they take turns.
 #pragma once
 
-#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,11 +15,28 @@ namespace tokenrouter {
 struct GemmRate {
   std::string library;
   int tokens = 0;          // Rows of the input.
-  double flops_per_s = 0;  // Median; a multiply-add is two.
+  double flops_per_s = 0;  // A multiply-add is two.
+  bool ours = false;
 };
 
-// One rate per library and number of tokens.
-absl::StatusOr<std::vector<GemmRate>> MeasureGemmRates(const ModelDescription& model, int threads,
-                                                       int rounds);
+// All libraries with the matrices of a model's layers packed. Threads: one.
+class GemmMeter {
+ public:
+  static absl::StatusOr<std::unique_ptr<GemmMeter>> Create(const ModelDescription& model,
+                                                           int threads);
+  ~GemmMeter();
+  // Each library once, in turn. REQUIRES: 1 <= tokens <= kMostTokens.
+  absl::StatusOr<std::vector<GemmRate>> Measure(int tokens);
+  // Medians over `rounds` after one that warms up, per library and number of tokens, ascending.
+  absl::StatusOr<std::vector<GemmRate>> MeasureAll(int rounds);
+
+  static constexpr int kMostTokens = 1024;
+
+ private:
+  class Libraries;
+  explicit GemmMeter(std::unique_ptr<Libraries> libraries);
+
+  const std::unique_ptr<Libraries> libraries_;
+};
 
 }  // namespace tokenrouter

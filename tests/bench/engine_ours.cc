@@ -124,9 +124,11 @@ absl::StatusOr<double> OurEngine::Extend(int rows, int context, int ids) {
 }
 
 double OurEngine::weight_bytes() const {
-  const LinearWork work(model_);
-  const double head = format_ == "int4" ? BytesPerWeight("int8") : BytesPerWeight(format_);
-  return work.per_token * BytesPerWeight(format_) + work.per_choice * head;
+  return LinearWork(model_).per_token * BytesPerWeight(format_) + head_bytes();
+}
+
+double OurEngine::head_bytes() const {
+  return LinearWork(model_).per_choice * BytesPerWeight(format_ == "int4" ? "int8" : format_);
 }
 
 pid_t OurEngine::process() const { return getpid(); }

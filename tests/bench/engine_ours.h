@@ -39,6 +39,8 @@ class OurEngine : public MeasuredEngine {
   pid_t process() const override;
 
   const ModelDescription& model() const { return model_; }
+  // The output matrix's part of weight_bytes().
+  double head_bytes() const;
 
  private:
   OurEngine(ModelDescription model, std::string format, std::string kv_format,
