@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <set>
 
@@ -15,7 +16,7 @@ namespace {
 // Pixels.
 constexpr double kWidth = 760, kHeight = 440, kLeft = 60, kRight = 230, kTop = 40, kBottom = 50;
 constexpr double kDot = 3;
-constexpr int kGridLines = 5;
+constexpr int kMostGridSteps = 8;
 // Readable by colour-blind people, in this order (Okabe and Ito).
 constexpr const char* kColors[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                    "#e69f00", "#56b4e9", "#000000"};
@@ -54,10 +55,23 @@ std::string Rule(const Scale& scale, double value, absl::string_view style) {
                          scale.Y(value), kWidth - kRight, scale.Y(value), style);
 }
 
+// The smallest of 1, 2, 5, 10, ... units of the last shown decimal that gives few enough lines:
+// what a label says is then exactly where its line is.
+double GridStep(double span, int decimals) {
+  for (double unit = std::pow(10.0, -decimals);; unit *= 10) {
+    for (const double step : {unit, 2 * unit, 5 * unit}) {
+      if (step * kMostGridSteps >= span) return step;
+    }
+  }
+}
+
 std::string Axes(const Chart& chart, const Scale& scale) {
   std::string svg;
-  for (int i = 0; i <= kGridLines; ++i) {
-    const double value = scale.low + (scale.high - scale.low) * i / kGridLines;
+  const double step = GridStep(scale.high - scale.low, chart.decimals);
+  constexpr double kRounding = 1e-9;
+  const auto last = static_cast<int64_t>(std::floor(scale.high / step + kRounding));
+  for (auto i = static_cast<int64_t>(std::ceil(scale.low / step - kRounding)); i <= last; ++i) {
+    const double value = static_cast<double>(i) * step;
     svg += Rule(scale, value, "stroke=\"#dddddd\"");
     svg += Text(kLeft - 8, scale.Y(value) + 4, "end",
                 absl::StrFormat("%.*f%s", chart.decimals, value, chart.unit));

@@ -40,8 +40,23 @@ TEST(ChartTest, DotsAreNotJoinedAndTheAxisStartsWhereItIsTold) {
                                     .series = {{"dots", {{1, 1.5}, {4, 0.5}}, true}}});
   EXPECT_THAT(svg, HasSubstr("cx=\"60.0\" cy=\"40.0\""));
   EXPECT_THAT(svg, HasSubstr("cx=\"530.0\" cy=\"390.0\""));
-  EXPECT_THAT(svg, HasSubstr(">0.50</text>"));
+  EXPECT_THAT(svg, HasSubstr(">0.60</text>"));
   EXPECT_THAT(svg, ::testing::Not(HasSubstr("<polyline")));
+}
+
+// Of 0.975 to 1.0925 in two decimals; five equal parts would be labelled 0.98, 1.00, 1.02, 1.05.
+TEST(ChartTest, GridLinesStandWhereTheirLabelsSay) {
+  const std::string svg = ChartSvg({.title = "t",
+                                    .decimals = 2,
+                                    .unit = "",
+                                    .low = 0.975,
+                                    .high = 1.0925,
+                                    .series = {{"line", {{1, 1}, {4, 1.05}}}}});
+  EXPECT_THAT(svg,
+              HasSubstr("x1=\"60.0\" y1=\"315.5\" x2=\"530.0\" y2=\"315.5\" stroke=\"#dddddd\""));
+  EXPECT_THAT(svg, HasSubstr("y=\"319.5\" text-anchor=\"end\">1.00</text>"));
+  EXPECT_THAT(svg, HasSubstr(">1.08</text>"));
+  EXPECT_THAT(svg, ::testing::Not(HasSubstr(">1.05</text>")));
 }
 
 }  // namespace
