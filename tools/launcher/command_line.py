@@ -42,13 +42,17 @@ class Arguments:
         return self.values.get(flag, default)
 
 
+NEAR, NEAR_SHORT = 0.65, 0.5  # share of equal letters; of up, one letter is half
+SHORT_WORD = 3
 HELP_WORDS = ("--help", "-h", "help")
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """` Did you mean X?`, or what there is when nothing is near."""
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+    """`did you mean X?`, or what there is when nothing is near."""
+    bare = {name.lstrip("-"): name for name in known}  # dashes are no likeness
+    cutoff = NEAR if len(word.lstrip("-")) > SHORT_WORD else NEAR_SHORT
+    close = difflib.get_close_matches(word.lstrip("-"), list(bare), n=1, cutoff=cutoff)
+    return f"did you mean {bare[close[0]]}?" if close else f"known: {', '.join(known)}"
 
 
 def find_verb(word: str, verbs: tuple[Verb, ...]) -> Verb:

@@ -41,6 +41,7 @@ class CommandLineTest(unittest.TestCase):
 
     def test_names_all_flags_when_none_is_near(self):
         self.assertIn("known: --yes, --json", self.refusal(["--qqqqqq"]))
+        self.assertIn("known: --yes, --json", self.refusal(["--nonsense"]))
 
     def test_refuses_a_switch_with_value_a_value_flag_without_and_extra_words(self):
         self.assertIn("takes no value", self.refusal(["--yes=1"]))
