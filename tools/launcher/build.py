@@ -11,6 +11,7 @@ from rust import cargo_program
 from versions import read_versions
 
 NINJA_STATUS = "[%f/%t] "
+LOOKING = "Re-checking globbed"  # CMake looks for new files: no step, and in every build
 STEP = re.compile(r"\[(\d+)/(\d+)\] (.*)")
 
 
@@ -47,7 +48,7 @@ def run_ninja(folder: Path, targets: list[str], name: str, console: Console) -> 
     def on_line(line: str) -> None:
         nonlocal steps
         match = STEP.match(line)
-        if match:
+        if match and not match[3].startswith(LOOKING):
             steps = int(match[2])
             percent = 100 * int(match[1]) // max(1, steps)
             console.progress(

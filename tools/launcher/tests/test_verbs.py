@@ -5,6 +5,7 @@ import json
 import tempfile
 import threading
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import full_test
@@ -12,7 +13,7 @@ import verb_bench
 import verb_simulate
 import verb_status
 import verb_test
-from build import _is_configured, _short
+from build import _is_configured, _short, run_ninja
 from command_line import parse
 from console import Console
 from failure import Failure
@@ -117,6 +118,22 @@ class BuildTest(unittest.TestCase):
             (folder / "build.ninja").write_text("")
             self.assertTrue(_is_configured(folder, presets, {"TOKENROUTER_HOME": "/a"}))
             self.assertFalse(_is_configured(folder, presets, {"TOKENROUTER_HOME": "/b"}))
+
+    def run_steps(self, *lines: str) -> str:
+        """What is said of a build whose ninja prints `lines`."""
+        with tempfile.TemporaryDirectory() as scratch:
+            ninja = Path(scratch) / "ninja"
+            ninja.write_text("#!/bin/sh\n" + "".join(f"echo '{line}'\n" for line in lines))
+            ninja.chmod(0o755)
+            out = io.StringIO()
+            with unittest.mock.patch.dict("os.environ", {"PATH": f"{scratch}:/usr/bin:/bin"}):
+                run_ninja(Path(scratch), [], "release", Console(out))
+            return out.getvalue()
+
+    def test_nothing_is_said_of_a_build_without_work(self):
+        looking = "[0/2] Re-checking globbed directories..."
+        self.assertEqual(self.run_steps(looking, "ninja: no work to do."), "")
+        self.assertIn("built release: 7 steps", self.run_steps(looking, "[7/7] Linking a"))
 
     def test_progress_names_files_without_their_folders(self):
         self.assertEqual(_short("Building CXX object a/b/c.cc.o"), "Building CXX object c.cc.o")
