@@ -111,4 +111,4 @@ def format_seconds(seconds: float) -> str:
 
 
 def format_bytes(count: int) -> str:
-    return f"{count / 1e6:,.0f} MB"
+    return f"{count / 1e6:,.0f} MB" if count >= 1e6 else f"{count / 1e3:,.0f} kB"

@@ -5,8 +5,8 @@ from command_line import Arguments, Verb, nearest
 from console import Console, format_bytes
 from debian import missing_packages
 from failure import Failure, UsageError
-from places import find_places
-from versions import read_versions
+from places import Places, find_places
+from versions import ModelFile, read_versions
 
 ACTIONS = ["pull", "list"]
 
@@ -25,12 +25,16 @@ def run(arguments: Arguments) -> int:
     if action == "pull":
         _pull(places, chosen, console)
     for model in chosen:
-        there = "present" if model_files.is_present(places, model) else "missing"
-        console.say(
-            f"{model.name:<8} {there}  {format_bytes(model.bytes):>8}  {model.licence}  "
-            f"{model_files.model_path(places, model)}"
-        )
+        console.say(describe(places, model))
     return 0
+
+
+def describe(places: Places, model: ModelFile) -> str:
+    there = "present" if model_files.is_present(places, model) else "missing"
+    return (
+        f"{model.name:<9}  {there}  {format_bytes(model.bytes):>8}  {model.licence:<10}  "
+        f"{model_files.model_path(places, model)}"
+    )
 
 
 def _pull(places, models, console: Console) -> None:
@@ -46,6 +50,7 @@ VERB = Verb(
     name="models",
     about="list the model files, or pull those that are missing",
     run=run,
-    words="pull|list [small|large|smollm2]",
+    words="[list|pull] [NAME]",
     most_words=2,
+    details="Without a NAME: all of them. smollm2 and humaneval are for tests and benchmarks only.",
 )
