@@ -39,10 +39,14 @@ def describe_model(model: dict) -> str:
     plan = model.get("plan")
     if plan:
         parts.append(
-            f"at {plan['requests']} requests {plan['routed_per_s']:.0f} tokens/s routed, "
+            f"at {count(plan['requests'], 'request')} {plan['routed_per_s']:.0f} tokens/s routed, "
             f"{plan['large_alone_per_s']:.0f} by the large model alone (predicted)"
         )
     return "; ".join(parts)
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _show(name: str, process: ProcessState, console: Console) -> str:

@@ -56,6 +56,11 @@ class StatusTest(unittest.TestCase):
             "160 by the large model alone (predicted)",
         )
 
+    def test_one_request_is_not_plural(self):
+        plan = {"requests": 1, "routed_per_s": 25.0, "large_alone_per_s": 18.0}
+        line = verb_status.describe_model(self.model | {"routed": {"mean": 0.1}, "plan": plan})
+        self.assertIn("at 1 request 25 tokens/s", line)
+
     def test_does_without_a_plan(self):
         line = verb_status.describe_model(self.model | {"routed": {"mean": 0}})
         self.assertEqual(line, "pair p: large alone; model m=7; 0 % routed")
