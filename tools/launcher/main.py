@@ -38,7 +38,8 @@ def main(argv: list[str]) -> int:
             print(program_help(VERBS))
             return 0 if argv else EXIT_USAGE
         verb = find_verb(argv[0], VERBS)
-        if any(word in ("--help", "-h") for word in argv[1:]):
+        own = argv[1 : argv.index("--")] if "--" in argv else argv[1:]  # the rest is a benchmark's
+        if any(word in ("--help", "-h") for word in own):
             print(verb_help(verb))
             return 0
         return verb.run(parse(verb, argv[1:]))

@@ -98,7 +98,7 @@ VERB = Verb(
     run=run,
     words="NAME [-- FLAGS]",
     most_words=MOST_FLAGS,
-    details="Flags after -- go to the benchmark itself; NAME_bench --help lists them.",
+    details="Without a NAME it lists them. Flags after -- go to the benchmark: bench NAME -- --help.",
     flags=(
         Flag("--json", "write the rows there too", value="FILE"),
         Flag("--yes", "agree to installing what is missing"),

@@ -84,6 +84,11 @@ class MainTest(unittest.TestCase):
             self.assertEqual(code, 0)
             self.assertIn(f"./tokenrouter {verb.name}", out)
 
+    def test_help_after_two_dashes_is_the_benchmarks(self):
+        code, _, err = self.call("bench", "no_such", "--", "--help")
+        self.assertEqual(code, 2)
+        self.assertIn("unknown benchmark no_such", err)
+
     def test_bad_values_are_usage_errors(self):
         for argv in (
             ["up", "--port-offset=-1"],
