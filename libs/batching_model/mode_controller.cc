@@ -5,10 +5,23 @@
 #include "libs/status/status_macros.h"
 
 namespace tokenrouter {
+namespace {
+
+// Tokens per second; a mode that makes none still has a ratio to the other.
+constexpr double kNothing = 1e-6;
+
+}  // namespace
+
+double ModePrediction::RoutedAdvantage() const {
+  const double whole = std::max(routed_per_s, kNothing) / std::max(large_alone_per_s, kNothing);
+  if (routed_ms_per_token <= 0 || large_alone_ms_per_token <= 0) return whole;
+  return whole * std::clamp(large_alone_ms_per_token / routed_ms_per_token, 1.0 / (1.0 + kNearTie),
+                            1.0 + kNearTie);
+}
 
 double ModePrediction::Gain() const {
-  const double low = std::min(routed_per_s, large_alone_per_s);
-  return low > 0 ? std::max(routed_per_s, large_alone_per_s) / low : 1.0;
+  const double advantage = RoutedAdvantage();
+  return std::max(advantage, 1.0 / advantage);
 }
 
 absl::StatusOr<ModePrediction> PredictModes(const SimulationSetup& setup,

@@ -2,6 +2,8 @@
 // Routing pays while the large model alone is bound by memory and loses once it is bound by
 // compute; letting the large model write more never lowers quality, so choosing the faster is safe.
 // Two pure steps: predict both from the curves and the load, follow the better one with hysteresis.
+// Better is who writes whole requests faster, prompts included. Where both do about the same, it is
+// who makes its readers wait less for the next token.
 // Threads: pure functions; PredictModes runs the tuner, so call it from a background thread.
 #pragma once
 
@@ -19,17 +21,25 @@ enum class ServiceMode {
   kLargeAlone,  // -> kRouted
 };
 
+// The mode with the faster next token is allowed to be so much slower about whole requests. With
+// the hysteresis it takes over where it is slower by 5 % at most.
+inline constexpr double kNearTie = 0.08;
+
 struct ModePrediction {
   BatchingPolicy policy;    // Of routed service: the tuner's choice.
   double routed_per_s = 0;  // Committed tokens of all requests together.
   double large_alone_per_s = 0;
-  double routed_ms_per_token = 0;  // Mean of one request.
+  // Mean of one request while nobody reads a prompt. 0: not known, and then no reason for either.
+  double routed_ms_per_token = 0;
   double large_alone_ms_per_token = 0;
 
+  // Above 1 where routed service is better: the ratio of the rates, times that of the speeds of the
+  // next token as far as that lies within a near tie.
+  double RoutedAdvantage() const;
   ServiceMode Better() const {
-    return routed_per_s >= large_alone_per_s ? ServiceMode::kRouted : ServiceMode::kLargeAlone;
+    return RoutedAdvantage() >= 1 ? ServiceMode::kRouted : ServiceMode::kLargeAlone;
   }
-  // Rate of the better mode over the other, at least 1.
+  // Advantage of the better mode over the other, at least 1.
   double Gain() const;
 };
 

@@ -92,6 +92,49 @@ TEST(ModeControllerTest, TheFirstPredictionDecidesAtOnce) {
   EXPECT_EQ(NextMode({}, Rates(101, 100), absl::UnixEpoch()).mode, ServiceMode::kRouted);
 }
 
+TEST(ModeControllerTest, WhereWholeRequestsTieTheFasterNextTokenDecides) {
+  const auto better = [](double routed, double alone, double routed_ms, double alone_ms) {
+    ModePrediction prediction = Rates(routed, alone);
+    prediction.routed_ms_per_token = routed_ms;
+    prediction.large_alone_ms_per_token = alone_ms;
+    const bool is_routed = prediction.Better() == ServiceMode::kRouted;
+    EXPECT_GE(prediction.Gain(), 1);
+    return is_routed ? "routed" : "alone";
+  };
+  // As measured with 4, 8 and 2 clients of random(0.1).
+  EXPECT_EQ(better(81, 80, 46.5, 39.2), "alone");
+  EXPECT_EQ(better(93, 106, 76.9, 53.7), "alone");
+  EXPECT_EQ(better(58, 40, 34.5, 45.5), "routed");
+  EXPECT_EQ(better(100, 105, 40, 44), "routed");
+  EXPECT_EQ(better(105, 100, 44, 40), "alone");
+  EXPECT_EQ(better(110, 100, 400, 40), "routed") << "no tie";
+  EXPECT_EQ(better(103, 100, 40.4, 40), "routed") << "nobody waits much longer";
+  EXPECT_EQ(better(103, 100, 0, 40), "routed") << "not known";
+}
+
+TEST(ModeControllerTest, TakesOverFromASlowerNextTokenWithinFivePercentOfWholeRequests) {
+  const auto mode_after = [](ServiceMode mode, double routed, double alone) {
+    ModePrediction prediction = Rates(routed, alone);
+    prediction.routed_ms_per_token = 50;
+    prediction.large_alone_ms_per_token = 40;
+    ModeState state = {.mode = mode, .decided = true};
+    for (int second = 0; second < 5; ++second) {
+      state = NextMode(state, prediction, absl::UnixEpoch() + absl::Seconds(second));
+    }
+    return state.mode;
+  };
+  EXPECT_EQ(mode_after(ServiceMode::kRouted, 100, 95.5), ServiceMode::kLargeAlone);
+  EXPECT_EQ(mode_after(ServiceMode::kRouted, 100, 95), ServiceMode::kRouted);
+  EXPECT_EQ(mode_after(ServiceMode::kLargeAlone, 100, 95), ServiceMode::kLargeAlone);
+  EXPECT_EQ(mode_after(ServiceMode::kLargeAlone, 100, 89), ServiceMode::kRouted);
+}
+
+TEST(ModeControllerTest, AModeThatMakesNothingIsLeft) {
+  EXPECT_EQ(Rates(0, 50).Better(), ServiceMode::kLargeAlone);
+  EXPECT_EQ(Rates(50, 0).Better(), ServiceMode::kRouted);
+  EXPECT_EQ(Rates(0, 0).Gain(), 1);
+}
+
 TEST(ModeControllerTest, SwitchesOnlyForAGainThatLasts) {
   const struct {
     double seconds, routed, alone;

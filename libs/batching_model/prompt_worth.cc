@@ -24,14 +24,11 @@ double PromptMs(const PromptCost& prompt, ServiceMode mode) {
 ModePrediction WithPrompts(const ModePrediction& prediction, const PromptCost& mean) {
   ModePrediction whole = prediction;
   if (mean.expected_tokens <= 0) return whole;
-  const auto add = [&](ServiceMode mode, double* per_s, double* ms_per_token) {
-    const double before_ms = 1000.0 / *per_s;
-    const double after_ms = before_ms + PromptMs(mean, mode) / mean.expected_tokens;
-    *per_s = 1000.0 / after_ms;
-    *ms_per_token *= after_ms / before_ms;
+  const auto with_prompt = [&](double per_s, ServiceMode mode) {
+    return 1000.0 / (1000.0 / per_s + PromptMs(mean, mode) / mean.expected_tokens);
   };
-  add(ServiceMode::kRouted, &whole.routed_per_s, &whole.routed_ms_per_token);
-  add(ServiceMode::kLargeAlone, &whole.large_alone_per_s, &whole.large_alone_ms_per_token);
+  whole.routed_per_s = with_prompt(prediction.routed_per_s, ServiceMode::kRouted);
+  whole.large_alone_per_s = with_prompt(prediction.large_alone_per_s, ServiceMode::kLargeAlone);
   return whole;
 }
 

@@ -22,7 +22,7 @@ struct PromptCost {
 double PromptMs(const PromptCost& prompt, ServiceMode mode);
 
 // The prediction for a load whose requests bring such prompts; `prediction` is of decoding alone.
-// Without expected tokens nothing is added.
+// The times per token stay as they are. Without expected tokens nothing is added.
 ModePrediction WithPrompts(const ModePrediction& prediction, const PromptCost& mean);
 
 // What routing this request saves; negative: it costs. `prediction` has the prompts of a mean

@@ -51,13 +51,13 @@ TEST(PromptWorthTest, PromptsCanTurnTheBetterModeRound) {
       .small_prefill_ms = 200, .large_prefill_ms = 500, .expected_tokens = 50, .r = 1};
   const ModePrediction decoding = Rates(50, 40);  // 20 and 25 ms per token.
   const ModePrediction whole = WithPrompts(decoding, mean);
-  EXPECT_DOUBLE_EQ(whole.routed_ms_per_token, 20 + 700.0 / 50);
-  EXPECT_DOUBLE_EQ(whole.large_alone_ms_per_token, 25 + 500.0 / 50);
   EXPECT_DOUBLE_EQ(whole.routed_per_s, 1000 / 34.0);
   EXPECT_DOUBLE_EQ(whole.large_alone_per_s, 1000 / 35.0);
+  EXPECT_DOUBLE_EQ(whole.routed_ms_per_token, 20) << "between tokens nobody reads a prompt";
+  EXPECT_DOUBLE_EQ(whole.large_alone_ms_per_token, 25);
   EXPECT_EQ(whole.Better(), ServiceMode::kRouted);
   PromptCost longer = mean;
-  longer.small_prefill_ms = 300;
+  longer.small_prefill_ms = 400;
   EXPECT_EQ(WithPrompts(decoding, longer).Better(), ServiceMode::kLargeAlone);
   EXPECT_DOUBLE_EQ(WithPrompts(decoding, {.small_prefill_ms = 1}).routed_per_s, 50)
       << "without expected tokens nothing is known";

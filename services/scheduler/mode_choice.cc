@@ -12,6 +12,14 @@ double RateOf(const ModePrediction& prediction, ServiceMode mode) {
   return mode == ServiceMode::kRouted ? prediction.routed_per_s : prediction.large_alone_per_s;
 }
 
+// What was said of `mode` is but this share of what it does.
+ModePrediction Raise(ModePrediction prediction, ServiceMode mode, double share) {
+  const bool routed = mode == ServiceMode::kRouted;
+  (routed ? prediction.routed_per_s : prediction.large_alone_per_s) /= share;
+  (routed ? prediction.routed_ms_per_token : prediction.large_alone_ms_per_token) *= share;
+  return prediction;
+}
+
 }  // namespace
 
 ServiceMode ModeChoice::Other() const {
@@ -19,8 +27,11 @@ ServiceMode ModeChoice::Other() const {
 }
 
 bool ModeChoice::TakeProbe(absl::Time now) {
+  ++unprobed_;
   if (now - probed_at_ < options_.probe_interval) return false;
+  if (unprobed_ < options_.requests_per_probe) return false;
   probed_at_ = now;
+  unprobed_ = 0;
   return true;
 }
 
@@ -49,6 +60,7 @@ void ModeChoice::Follow(int32_t live, const PlannedLoad& plan, bool certain, abs
   if (mode() == before) return;
   ++switches_;
   probed_at_ = now;  // What led here was seen just now.
+  unprobed_ = 0;
 }
 
 ModeState ModeChoice::Next(const PlannedLoad& plan, bool certain, absl::Time now) {
@@ -83,8 +95,9 @@ bool ModeChoice::Doubts(const PlannedLoad& plan, bool certain) const {
   if (!certain) return rates_.Windows(mode(), load) >= options_.patient_windows;
   const double measured = *rates_.Measured(mode(), load);
   const ModePrediction corrected = rates_.Correct(plan.prediction, load);
-  return measured < options_.fair_share * RateOf(plan.prediction, mode()) ||
-         RateOf(corrected, Other()) >= options_.near_share * measured;
+  if (measured < options_.fair_share * RateOf(plan.prediction, mode())) return true;
+  const ModePrediction hoped = Raise(corrected, Other(), options_.near_share);
+  return hoped.Better() == Other() && hoped.Gain() > 1.0 + options_.hysteresis.least_gain;
 }
 
 }  // namespace tokenrouter

@@ -23,16 +23,19 @@ struct ModeChoiceOptions {
   double load_step = 0.2;
   absl::Duration fallen_for = absl::Seconds(1);
   // A prediction is in doubt where the mode in force makes less than this share of what was
-  // predicted of it; where it promises the other mode at least this share of what is measured,
-  // since a trial costs next to nothing then; and where evidence still lacks after so many windows.
+  // predicted of it; where the other mode would be better by enough if the near share were all that
+  // is promised of what it would really do, since a trial costs next to nothing then; and where
+  // evidence still lacks after so many windows.
   double fair_share = 0.6;
   double near_share = 0.9;
   int patient_windows = 4;
   // A mode that is tried has so long to be measured.
   absl::Duration most_trial = absl::Minutes(1);
   // While the large model writes everything nobody sees how often the algorithm would route, so a
-  // request follows its algorithm until it first routes, this often at most.
+  // request follows its algorithm until it first routes. It takes a turn of the small model for
+  // every token, some tenths of a second in all: so often at most, and one request in so many.
   absl::Duration probe_interval = absl::Seconds(10);
+  int64_t requests_per_probe = 64;
 };
 
 // What the plan says of a load.
@@ -47,6 +50,9 @@ class ModeChoice {
 
   // Tokens of whatever request, whoever wrote them.
   void Commit(int64_t tokens) { rates_.Commit(tokens); }
+  // See ServiceRates.
+  void Begin() { rates_.Begin(); }
+  void Expect(int32_t reading, double answer_tokens) { rates_.Expect(reading, answer_tokens); }
   // At every tick and with every new plan. `plan`: for a load like `live`. `certain`: its
   // curves and rates rest on enough evidence.
   void Follow(int32_t live, const PlannedLoad& plan, bool certain, absl::Time now);
@@ -55,7 +61,7 @@ class ModeChoice {
   uint64_t switches() const { return switches_; }
   const ServiceRates& rates() const { return rates_; }
   // Whether the caller's request, of all that large-alone service would keep or take, should follow
-  // its algorithm after all to see what it does. True once per interval.
+  // its algorithm after all to see what it does. Counts the requests that ask.
   bool TakeProbe(absl::Time now);
 
  private:
@@ -76,6 +82,7 @@ class ModeChoice {
   std::optional<ServiceMode> served_[ServiceRates::kSizes];
   uint64_t switches_ = 0;
   absl::Time probed_at_ = absl::InfinitePast();
+  int64_t unprobed_ = 0;  // Requests that have asked since.
 };
 
 }  // namespace tokenrouter

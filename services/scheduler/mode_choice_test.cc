@@ -16,30 +16,66 @@ struct Rates {
   double routed, large_alone;
 };
 
+PlannedLoad PlanOf(int32_t live, Rates whole, Rates decoding) {
+  return {.requests = live,
+          .prediction = {.policy = {},
+                         .routed_per_s = whole.routed,
+                         .large_alone_per_s = whole.large_alone,
+                         .routed_ms_per_token = 1000.0 * live / decoding.routed,
+                         .large_alone_ms_per_token = 1000.0 * live / decoding.large_alone}};
+}
+
 class ModeChoiceTest : public ::testing::Test {
  protected:
   // A world that gives `real` while the plan says `said`.
   void Serve(int32_t live, Rates said, Rates real, absl::Duration time, bool certain = true) {
-    const PlannedLoad plan = {
-        .requests = live,
-        .prediction = {.policy = {},
-                       .routed_per_s = said.routed,
-                       .large_alone_per_s = said.large_alone,
-                       .routed_ms_per_token = 1000.0 * live / said.routed,
-                       .large_alone_ms_per_token = 1000.0 * live / said.large_alone}};
+    const PlannedLoad plan = PlanOf(live, said, said);
     for (const absl::Time end = now_ + time; now_ < end; now_ += kTick) {
       const bool routed = choice_.mode() == kRouted;
-      owed_ += (routed ? real.routed : real.large_alone) * absl::ToDoubleSeconds(kTick);
-      committed_ += static_cast<int64_t>(owed_);
-      choice_.Commit(static_cast<int64_t>(owed_));
-      owed_ -= static_cast<double>(static_cast<int64_t>(owed_));
+      Commit((routed ? real.routed : real.large_alone) * absl::ToDoubleSeconds(kTick));
       choice_.Follow(live, plan, certain, now_);
     }
+  }
+  void Commit(double tokens) {
+    owed_ += tokens;
+    const auto whole = static_cast<int64_t>(owed_);
+    owed_ -= static_cast<double>(whole);
+    committed_ += whole;
+    choice_.Commit(whole);
+  }
+  // The same with bursts of answers: everybody reads a prompt, then all write. `said` and `real`
+  // are rates of whole requests, `said_decoding` and `decoding` while nobody reads.
+  void ServeBursts(int32_t live, Rates said, Rates said_decoding, Rates real, Rates decoding,
+                   absl::Duration time) {
+    const PlannedLoad plan = PlanOf(live, said, said_decoding);
+    for (const absl::Time end = now_ + time; now_ < end;) {
+      const bool routed = choice_.mode() == kRouted;
+      const double tokens = 64.0 * live;
+      const double writing = tokens / (routed ? decoding.routed : decoding.large_alone);
+      const double reading = tokens / (routed ? real.routed : real.large_alone) - writing;
+      (routed ? seconds_.routed : seconds_.large_alone) += reading + writing;
+      Burst(live, plan, absl::Seconds(reading), absl::Seconds(writing), tokens);
+    }
+  }
+  void Burst(int32_t live, const PlannedLoad& plan, absl::Duration reading, absl::Duration writing,
+             double tokens) {
+    choice_.Expect(/*reading=*/live, tokens / live);
+    for (const absl::Time end = now_ + reading; now_ < end; now_ += kTick) {
+      choice_.Follow(live, plan, /*certain=*/true, now_);
+    }
+    choice_.Expect(/*reading=*/0, tokens / live);
+    for (int i = 0; i < live; ++i) choice_.Begin();
+    for (const absl::Time end = now_ + writing; now_ < end; now_ += kTick) {
+      Commit(tokens * absl::FDivDuration(kTick, writing));
+      choice_.Follow(live, plan, /*certain=*/true, now_);
+    }
+    choice_.Follow(0, {}, /*certain=*/true, now_);
   }
   ModeChoice choice_{ModeChoiceOptions{}};
   absl::Time now_ = absl::UnixEpoch();
   double owed_ = 0;
   int64_t committed_ = 0;
+  Rates seconds_ = {};  // Of ServeBursts, by mode.
 };
 
 TEST_F(ModeChoiceTest, FollowsACertainPredictionAtOnce) {
@@ -81,6 +117,33 @@ TEST_F(ModeChoiceTest, TriesTheOtherModeWhereBothLookAlike) {
   ASSERT_EQ(choice_.mode(), kRouted);
   Serve(8, {139, 136}, {94, 104}, absl::Minutes(1));
   EXPECT_EQ(choice_.mode(), kLargeAlone);
+}
+
+// What the real pair makes of random(0.1) with 2, 4 and 8 clients.
+TEST_F(ModeChoiceTest, NearlyEqualWholeRequestsAreServedByTheFasterNextToken) {
+  ServeBursts(4, {92, 82}, {105, 100}, {81, 80}, {86, 102}, absl::Minutes(1));
+  EXPECT_EQ(choice_.mode(), kLargeAlone) << "it was tried, since decoding looked faster";
+  seconds_ = {};
+  ServeBursts(4, {92, 82}, {105, 100}, {81, 80}, {86, 102}, absl::Hours(1));
+  EXPECT_LT(seconds_.routed, 0.01 * seconds_.large_alone);
+}
+
+TEST_F(ModeChoiceTest, ClearlySlowerWholeRequestsAreNot) {
+  ServeBursts(2, {66, 44}, {72, 46}, {58, 40}, {58, 44}, absl::Hours(1));
+  EXPECT_EQ(choice_.switches(), 0u);
+  ServeBursts(2, {66, 44}, {72, 46}, {58, 40}, {41, 44}, absl::Hours(1));
+  EXPECT_EQ(choice_.switches(), 0u) << "whatever the next token takes";
+}
+
+TEST_F(ModeChoiceTest, ATrialForLittleMoreThanATieIsNotMade) {
+  // Were routed service a tenth better than it promises, it would be 5 % faster and decode slower.
+  ServeBursts(8, {95, 100}, {120, 150}, {94, 100}, {104, 149}, absl::Hours(1));
+  EXPECT_EQ(choice_.mode(), kLargeAlone);
+  EXPECT_EQ(choice_.switches(), 1u);
+  // Both would be within a tie.
+  ServeBursts(16, {92, 104}, {146, 155}, {92, 104}, {146, 155}, absl::Hours(1));
+  EXPECT_EQ(choice_.mode(), kLargeAlone);
+  EXPECT_EQ(choice_.switches(), 1u);
 }
 
 TEST_F(ModeChoiceTest, TriesTheOtherModeWhenNobodyKnowsForLong) {
@@ -129,9 +192,18 @@ TEST_F(ModeChoiceTest, ATrialEndsWithItsLoadOrItsTime) {
 }
 
 TEST_F(ModeChoiceTest, ProbesNowAndThen) {
-  EXPECT_TRUE(choice_.TakeProbe(now_));
-  EXPECT_FALSE(choice_.TakeProbe(now_ + absl::Seconds(9)));
-  EXPECT_TRUE(choice_.TakeProbe(now_ + absl::Seconds(10)));
+  const auto probes = [&](int requests) {
+    int taken = 0;
+    for (int i = 0; i < requests; ++i) taken += choice_.TakeProbe(now_) ? 1 : 0;
+    return taken;
+  };
+  EXPECT_EQ(probes(63), 0);
+  EXPECT_EQ(probes(1), 1);
+  EXPECT_EQ(probes(1000), 0) << "the next is due in ten seconds";
+  now_ += absl::Seconds(10);
+  EXPECT_EQ(probes(1), 1);
+  now_ += absl::Hours(1);
+  EXPECT_EQ(probes(63), 0) << "one in 64";
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ void PairModel::ObserveHop(absl::Duration hop) {
 void PairModel::ObserveBegun(int32_t unread_ids, int32_t most_tokens) {
   Follow(unread_ids, ++begun_, &mean_unread_);
   Follow(most_tokens, begun_, &mean_limit_);
+  mode_.Begin();
 }
 
 void PairModel::ObserveFinished(int32_t generated) {
@@ -98,9 +99,7 @@ PromptCost PairModel::CostOfPrompt(double ids, double tokens) const {
           .shared_device = plan_->inputs.shared_device};
 }
 
-PromptCost PairModel::MeanPrompt() const {
-  return CostOfPrompt(mean_unread_, mean_generated_ > 0 ? mean_generated_ : mean_limit_);
-}
+PromptCost PairModel::MeanPrompt() const { return CostOfPrompt(mean_unread_, MeanAnswer()); }
 
 ModePrediction PairModel::Prediction() const {
   return WithPrompts(plan_->prediction, MeanPrompt());
@@ -204,6 +203,10 @@ void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {
   out->set_mean_generated(mean_generated_);
   out->set_routed_measured_per_s(rates().Measured(ServiceMode::kRouted, live).value_or(0));
   out->set_large_alone_measured_per_s(rates().Measured(ServiceMode::kLargeAlone, live).value_or(0));
+  out->set_routed_measured_ms_per_token(
+      rates().MeasuredMsPerToken(ServiceMode::kRouted, live).value_or(0));
+  out->set_large_alone_measured_ms_per_token(
+      rates().MeasuredMsPerToken(ServiceMode::kLargeAlone, live).value_or(0));
   out->set_policy(DescribePolicy(Policy(live), shared_device_));
   out->set_service_mode(mode() == ServiceMode::kRouted ? "routed" : "large_alone");
   if (!plan_) return;

@@ -56,6 +56,8 @@ class PairModel {
   void ObserveFinished(int32_t generated);
   // Whoever wrote them.
   void ObserveCommitted(int64_t tokens) { mode_.Commit(tokens); }
+  // Live requests without a token, before every Wanted.
+  void ObserveReading(int32_t requests) { mode_.Expect(requests, MeanAnswer()); }
 
   // ---- deciding ----
   // In force for so many requests of a pair that runs under its plan.
@@ -106,6 +108,8 @@ class PairModel {
   void Recall(int32_t live);
   void FollowMode(absl::Time now);
   PromptCost CostOfPrompt(double ids, double tokens) const;
+  // Tokens of a request such as were seen lately; 0 if none was.
+  double MeanAnswer() const { return mean_generated_ > 0 ? mean_generated_ : mean_limit_; }
   // Of a request such as were seen lately; without tokens if none was.
   PromptCost MeanPrompt() const;
 

@@ -16,6 +16,9 @@ RequestMachine* RequestRegistry::Add(std::unique_ptr<RequestMachine> machine) {
                          .second;
   TR_CHECK(fresh) << "request " << added->spec().request_id() << " is live already";
   ++live_by_pair_[added->origin().pair];
+  if (added->history().generated() == 0) {
+    reading_by_pair_[added->origin().pair].insert(added->origin().key);
+  }
   machines_.emplace(added->origin().key, std::move(machine));
   return added;
 }
@@ -26,13 +29,20 @@ void RequestRegistry::Erase(uint64_t key) {
   const RequestMachine& machine = *found->second;
   by_identity_.erase(Identity(machine.spec().request_id(), machine.spec().choice()));
   --live_by_pair_[machine.origin().pair];
+  Begun(machine);
   machines_.erase(found);
+}
+
+void RequestRegistry::Begun(const RequestMachine& machine) {
+  const auto found = reading_by_pair_.find(machine.origin().pair);
+  if (found != reading_by_pair_.end()) found->second.erase(machine.origin().key);
 }
 
 void RequestRegistry::Clear() {
   machines_.clear();
   by_identity_.clear();
   live_by_pair_.clear();
+  reading_by_pair_.clear();
 }
 
 RequestMachine* RequestRegistry::Find(const std::string& request_id, uint32_t choice) const {
@@ -43,6 +53,11 @@ RequestMachine* RequestRegistry::Find(const std::string& request_id, uint32_t ch
 int RequestRegistry::live(int pair) const {
   const auto found = live_by_pair_.find(pair);
   return found == live_by_pair_.end() ? 0 : found->second;
+}
+
+int RequestRegistry::reading(int pair) const {
+  const auto found = reading_by_pair_.find(pair);
+  return found == reading_by_pair_.end() ? 0 : static_cast<int>(found->second.size());
 }
 
 std::vector<uint64_t> RequestRegistry::Keys() const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "services/scheduler/request_machine.h"
 
 namespace tokenrouter {
@@ -36,6 +37,10 @@ class RequestRegistry {
   int size() const { return static_cast<int>(machines_.size()); }
   // Live requests of a pair.
   int live(int pair) const;
+  // Those of them without a token.
+  int reading(int pair) const;
+  // The request has a token; harmless when it had one before.
+  void Begun(const RequestMachine& machine);
   // All numbers in ascending order, for what must be deterministic.
   std::vector<uint64_t> Keys() const;
   void ForEach(const std::function<void(const RequestMachine&)>& visit) const;
@@ -47,6 +52,7 @@ class RequestRegistry {
   absl::flat_hash_map<uint64_t, std::unique_ptr<RequestMachine>> machines_;
   absl::flat_hash_map<Identity, uint64_t> by_identity_;
   absl::flat_hash_map<int, int> live_by_pair_;
+  absl::flat_hash_map<int, absl::flat_hash_set<uint64_t>> reading_by_pair_;
 };
 
 }  // namespace tokenrouter

@@ -81,6 +81,7 @@ v1::TokenChunk* RowFlow::AddChunk(const RequestMachine& request, const v1::RowRe
     chunk->set_cached_tokens(request.cached_ids());
     model.ObserveBegun(request.history().prompt_length() - request.cached_ids(),
                        request.spec().stop().max_new_tokens());
+    state_->requests.Begun(request);
   }
   model.ObserveCommitted(row.ids_size());
   for (const char author : row.authors()) ++state_->counters.tokens[static_cast<int>(author)];

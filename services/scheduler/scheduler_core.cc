@@ -116,6 +116,7 @@ void SchedulerCore::Flush(absl::Time now) {
 std::vector<PlanInputs> SchedulerCore::WantedPlans(absl::Time now) {
   std::vector<PlanInputs> wanted;
   for (int pair = 0; pair < state_.directory.pairs(); ++pair) {
+    state_.ModelOf(pair).ObserveReading(state_.requests.reading(pair));
     auto inputs = state_.ModelOf(pair).Wanted(ActiveRequests(state_, pair), now);
     if (!inputs) continue;
     inputs->pair = pair;

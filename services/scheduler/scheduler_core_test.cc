@@ -45,6 +45,21 @@ TEST(SchedulerCore, StreamsCommittedTokensWithAuthorsAndState) {
   EXPECT_EQ(s.core.counters().tokens[Index(Author::kSmall)], 2u);
 }
 
+TEST(SchedulerCore, CountsTheRequestsThatHaveNoTokenYet) {
+  S s;
+  s.AttachAll();
+  EXPECT_EQ(s.core.requests().reading(0), 0);
+  for (const uint64_t handle : {7, 8, 9}) s.Submit(handle);
+  EXPECT_EQ(s.core.requests().reading(0), 3);
+  s.Send(S::kSmall, S::Row(1, 1, 3, {40, 41}));
+  s.Send(S::kSmall, S::Row(1, 1, 5, {42}));
+  EXPECT_EQ(s.core.requests().reading(0), 2);
+  s.Cancel(8);
+  EXPECT_EQ(s.core.requests().reading(0), 1);
+  s.WorkerGone(S::kSmall);
+  EXPECT_EQ(s.core.requests().reading(0), 1);
+}
+
 TEST(SchedulerCore, SaysWithTheFirstIdsHowMuchOfThePromptWasCachedWhereItOpened) {
   S s;
   s.AttachAll();

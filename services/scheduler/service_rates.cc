@@ -7,19 +7,38 @@
 namespace tokenrouter {
 namespace {
 
-// A window lasts so long, and until every request has written so much: a request's prompt belongs
-// to the cost of a mode, but not alone.
+// A window lasts so long, and until every request has written so much of its answer: the rows of
+// routed service are dearest at its beginning.
 constexpr absl::Duration kWindow = absl::Seconds(2);
-constexpr double kWindowTokens = 32;
+constexpr double kAnswerShare = 0.5;
+constexpr double kLeastTokens = 8, kMostTokens = 48;
+constexpr double kTokensOfUnknown = 32;  // While nobody knows how long answers are.
+// Where answers are at most so long, prompts matter, and a window must have one.
+constexpr double kShortAnswer = 256;
 // After a change of mode a request goes on in the old one until its window or its turn ends.
 constexpr double kSettleTokens = 64;
 // A window that a change of load cuts short counts from this share on.
 constexpr double kLeastShare = 0.25;
+// A time per token is known where it was seen for this share of the tokens.
+constexpr double kLeastDecoded = 0.25;
 // Of what was remembered, after a whole window more.
 constexpr double kKeep = 0.7;
 // Of what is not in force; doubles with every spell.
 constexpr absl::Duration kMemory = absl::Minutes(2);
 constexpr int kMostDoublings = 5;
+
+// Puts the measured rates of either mode in the place of the predicted ones. What takes from the
+// one beside the plan, strangers above all, takes from the other as well.
+void Replace(std::optional<double> measured_routed, std::optional<double> measured_large_alone,
+             double* routed, double* large_alone) {
+  const auto share = [](std::optional<double> measured, double predicted) {
+    return measured ? std::min(1.0, *measured / predicted) : 1.0;
+  };
+  const double of_routed = share(measured_routed, *routed);
+  const double of_large_alone = share(measured_large_alone, *large_alone);
+  *routed = measured_routed.value_or(*routed * of_large_alone);
+  *large_alone = measured_large_alone.value_or(*large_alone * of_routed);
+}
 
 }  // namespace
 
@@ -29,48 +48,81 @@ int ServiceRates::SizeOf(int32_t load) {
 
 bool ServiceRates::Forgotten(const Memory& memory) const {
   const int doublings = std::clamp(memory.spells - 1, 0, kMostDoublings);
-  return memory.windows == 0 || seen_ - memory.at > kMemory * (1 << doublings);
+  return seen_ - memory.at > kMemory * (1 << doublings);
+}
+
+const ServiceRates::Memory* ServiceRates::Recall(ServiceMode mode, int32_t load) const {
+  const Memory& memory = memories_[static_cast<int>(mode)][SizeOf(load)];
+  return memory.windows < 1 || Forgotten(memory) ? nullptr : &memory;
 }
 
 std::optional<double> ServiceRates::Measured(ServiceMode mode, int32_t load) const {
-  const Memory& memory = memories_[static_cast<int>(mode)][SizeOf(load)];
-  if (Forgotten(memory)) return std::nullopt;
-  return memory.tokens / memory.request_seconds * load;
+  const Memory* const memory = Recall(mode, load);
+  if (memory == nullptr) return std::nullopt;
+  const Tally& all = memory->all;
+  const std::optional<double> ms = MeasuredMsPerToken(mode, load);
+  if (!ms || answer_tokens_ <= 0 || all.begun <= 0) return all.tokens / all.request_seconds * load;
+  // While prompts are read the others write on, perhaps more slowly.
+  const double tokens_meanwhile = all.tokens - memory->decoding.tokens;
+  const double prompts_ms =
+      1000 * (all.request_seconds - memory->decoding.request_seconds) - *ms * tokens_meanwhile;
+  const double prompt_ms = std::max(0.0, prompts_ms) / all.begun;
+  return 1000.0 * load / (*ms + prompt_ms / answer_tokens_);
+}
+
+std::optional<double> ServiceRates::MeasuredMsPerToken(ServiceMode mode, int32_t load) const {
+  const Memory* const memory = Recall(mode, load);
+  if (memory == nullptr) return std::nullopt;
+  const Tally& decoding = memory->decoding;
+  if (decoding.tokens < std::max(1.0, kLeastDecoded * memory->all.tokens)) return std::nullopt;
+  return 1000.0 * decoding.request_seconds / decoding.tokens;
 }
 
 int ServiceRates::Windows(ServiceMode mode, int32_t load) const {
-  const Memory& memory = memories_[static_cast<int>(mode)][SizeOf(load)];
-  return Forgotten(memory) ? 0 : memory.windows;
+  const Memory* const memory = Recall(mode, load);
+  return memory == nullptr ? 0 : static_cast<int>(memory->windows);
 }
 
 ModePrediction ServiceRates::Correct(ModePrediction prediction, int32_t load) const {
-  const std::optional<double> routed = Measured(ServiceMode::kRouted, load);
-  const std::optional<double> large_alone = Measured(ServiceMode::kLargeAlone, load);
-  // What takes from the one mode beside the plan, strangers above all, takes from the other as
-  // well.
-  const auto share = [](std::optional<double> measured, double predicted) {
-    return measured ? std::min(1.0, *measured / predicted) : 1.0;
+  const auto measured = [&](ServiceMode mode) { return Measured(mode, load); };
+  Replace(measured(ServiceMode::kRouted), measured(ServiceMode::kLargeAlone),
+          &prediction.routed_per_s, &prediction.large_alone_per_s);
+  if (prediction.routed_ms_per_token <= 0 || prediction.large_alone_ms_per_token <= 0) {
+    return prediction;
+  }
+  const auto speed = [&](ServiceMode mode) -> std::optional<double> {
+    const std::optional<double> ms = MeasuredMsPerToken(mode, load);
+    return ms ? std::optional(1 / *ms) : std::nullopt;
   };
-  const double of_routed = share(routed, prediction.routed_per_s);
-  const double of_large_alone = share(large_alone, prediction.large_alone_per_s);
-  prediction.routed_per_s = routed.value_or(prediction.routed_per_s * of_large_alone);
-  prediction.large_alone_per_s = large_alone.value_or(prediction.large_alone_per_s * of_routed);
-  prediction.routed_ms_per_token = 1000.0 * load / prediction.routed_per_s;
-  prediction.large_alone_ms_per_token = 1000.0 * load / prediction.large_alone_per_s;
+  double routed = 1 / prediction.routed_ms_per_token;
+  double large_alone = 1 / prediction.large_alone_ms_per_token;
+  Replace(speed(ServiceMode::kRouted), speed(ServiceMode::kLargeAlone), &routed, &large_alone);
+  prediction.routed_ms_per_token = 1 / routed;
+  prediction.large_alone_ms_per_token = 1 / large_alone;
   return prediction;
 }
 
 void ServiceRates::Follow(ServiceMode mode, int32_t live, int32_t load, absl::Time now) {
-  const absl::Duration step = live_ > 0 ? now - seen_ : absl::ZeroDuration();
-  const int32_t served = std::exchange(live_, live);
+  const double seconds = live_ > 0 ? absl::ToDoubleSeconds(now - seen_) : 0;
+  const Tally passed = {.tokens = static_cast<double>(std::exchange(fresh_, 0)),
+                        .request_seconds = live_ * seconds,
+                        .begun = static_cast<double>(std::exchange(fresh_begun_, 0)),
+                        .seconds = seconds};
+  live_ = live;
   seen_ = now;
+  pending_.Fade(1, passed);
+  if (reading_ == 0 || passed.begun > 0) window_.Fade(1, std::exchange(pending_, {}));
+  const bool all_wrote = std::exchange(all_wrote_, reading_ == 0);
+  if (all_wrote && all_wrote_) decoding_.Fade(1, passed);
   if (mode != mode_) {
     Interrupt();
     mode_ = mode;
     settling_ = new_spell_ = true;
     return;
   }
-  if (live == 0) settling_ = false;  // Whoever comes now is served in this mode from the start.
+  if (live == 0 && std::exchange(settling_, false)) {
+    BeginWindow();  // Whoever comes now is served in this mode from the start.
+  }
   if (load == 0) return Interrupt();
   if (SizeOf(load) != size_) {
     Interrupt();
@@ -78,39 +130,43 @@ void ServiceRates::Follow(ServiceMode mode, int32_t live, int32_t load, absl::Ti
     new_spell_ = true;
     return;
   }
-  served_ += step;
-  request_seconds_ += served * absl::ToDoubleSeconds(step);
-  if (served_ < kWindow || Written() < (settling_ ? kSettleTokens : kWindowTokens)) return;
-  if (settling_) {
-    settling_ = false;
-    return Begin();
-  }
-  Conclude();
+  if (!WindowIsWhole()) return;
+  if (!std::exchange(settling_, false)) Remember(1);
+  BeginWindow();
+}
+
+bool ServiceRates::WindowIsWhole() const {
+  if (window_.seconds < absl::ToDoubleSeconds(kWindow)) return false;
+  if (settling_) return Written() >= kSettleTokens;
+  const bool prompts_matter = answer_tokens_ > 0 && answer_tokens_ <= kShortAnswer;
+  return Written() >= WindowTokens() && (window_.begun > 0 || !prompts_matter);
+}
+
+double ServiceRates::WindowTokens() const {
+  if (answer_tokens_ <= 0) return kTokensOfUnknown;
+  return std::clamp(kAnswerShare * answer_tokens_, kLeastTokens, kMostTokens);
 }
 
 double ServiceRates::Written() const {
-  if (request_seconds_ <= 0) return 0;
-  return static_cast<double>(committed_) * absl::ToDoubleSeconds(served_) / request_seconds_;
+  if (window_.request_seconds <= 0) return 0;
+  return window_.tokens * window_.seconds / window_.request_seconds;
 }
 
 void ServiceRates::Conclude() {
-  if (request_seconds_ <= 0) return;
+  window_.Fade(1, std::exchange(pending_, {}));
+  if (window_.request_seconds <= 0) return;
   Remember(1);
-  ++memories_[static_cast<int>(mode_)][size_].windows;
   settling_ = false;
 }
 
 void ServiceRates::Interrupt() {
-  const double share = std::min(1.0, Written() / kWindowTokens);
+  const double share = std::min(1.0, Written() / WindowTokens());
   if (!settling_ && share >= kLeastShare) Remember(share);
-  Begin();
+  pending_ = {};
+  BeginWindow();
 }
 
-void ServiceRates::Begin() {
-  committed_ = 0;
-  served_ = absl::ZeroDuration();
-  request_seconds_ = 0;
-}
+void ServiceRates::BeginWindow() { window_ = decoding_ = {}; }
 
 void ServiceRates::Remember(double share) {
   Memory* const memory = &memories_[static_cast<int>(mode_)][size_];
@@ -119,10 +175,11 @@ void ServiceRates::Remember(double share) {
     ++memory->spells;
   }
   const double keep = std::pow(kKeep, share);
-  memory->tokens = keep * memory->tokens + static_cast<double>(committed_);
-  memory->request_seconds = keep * memory->request_seconds + request_seconds_;
+  memory->all.Fade(keep, window_);
+  memory->decoding.Fade(keep, decoding_);
+  memory->windows += share;
   memory->at = seen_;
-  Begin();
+  BeginWindow();
 }
 
 }  // namespace tokenrouter

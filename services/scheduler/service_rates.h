@@ -1,10 +1,11 @@
-// ServiceRates remembers how fast a pair committed tokens in either service mode, apart for each
-// size of load: what a plan predicts leaves out changes of turns and strangers on the machine, and
-// those cost the one mode more than the other. Loads are told apart by powers of two, so a load
-// that comes back is served as experience has it from its first moment. Only the mode in force can
-// be measured. What was measured is forgotten after a while, later each time, so a mode that once
-// was slower is tried again, but ever more seldom. Threads: lives on the scheduler's loop. Units:
-// tokens per second. Cost: O(1) per call.
+// ServiceRates remembers how fast a pair committed tokens in either service mode, and how long one
+// request waited for its next token while nobody read a prompt, apart for each size of load: what a
+// plan predicts leaves out changes of turns and strangers on the machine, and those cost the one
+// mode more than the other. Loads are told apart by powers of two, so a load that comes back is
+// served as experience has it from its first moment. Only the mode in force can be measured. What
+// was measured is forgotten after a while, later each time, so a mode that once was slower is tried
+// again, but ever more seldom. Threads: lives on the scheduler's loop. Units: tokens per second.
+// Cost: O(1) per call.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,15 @@ class ServiceRates {
   static constexpr int kSizes = 12;
   static int SizeOf(int32_t load);
 
-  void Commit(int64_t tokens) { committed_ += tokens; }
+  void Commit(int64_t tokens) { fresh_ += tokens; }
+  // A request wrote its first token.
+  void Begin() { ++fresh_begun_; }
+  // As of the next Follow: so many of the live requests have no token yet, and the mean answer is
+  // so long; 0: not known.
+  void Expect(int32_t reading, double answer_tokens) {
+    reading_ = reading;
+    answer_tokens_ = answer_tokens;
+  }
   // At every tick: the mode in force, the live requests, and the load that they count for, which
   // moves less often than they do; 0 while it is on the move. Time without a request does not
   // count, nor does the first window after a change of mode: the requests have yet to follow it.
@@ -30,8 +39,13 @@ class ServiceRates {
   // Takes the window as it is, however little it shows: nobody waits longer for it.
   void Conclude();
 
-  // Of all `load` requests together; nothing if it was never measured, or is forgotten.
+  // Of all `load` requests together; nothing if it was never measured, or is forgotten. A window
+  // need not hold as many prompts as belong to its tokens: their cost and that of tokens are taken
+  // apart and put together for a mean answer, where both were seen.
   std::optional<double> Measured(ServiceMode mode, int32_t load) const;
+  // Of one request, from token to token while all live requests had their first one; nothing where
+  // that was too rare, as under a stream of short requests.
+  std::optional<double> MeasuredMsPerToken(ServiceMode mode, int32_t load) const;
   // Windows that it is measured by.
   int Windows(ServiceMode mode, int32_t load) const;
   // The prediction for such a load, with what was measured in place of what was predicted; where
@@ -39,17 +53,34 @@ class ServiceRates {
   ModePrediction Correct(ModePrediction prediction, int32_t load) const;
 
  private:
+  // Tokens, and the time in which they came, summed over the requests.
+  struct Tally {
+    double tokens = 0, request_seconds = 0;
+    double begun = 0;    // First tokens among them.
+    double seconds = 0;  // Time with requests.
+    void Fade(double keep, const Tally& more) {
+      tokens = keep * tokens + more.tokens;
+      request_seconds = keep * request_seconds + more.request_seconds;
+      begun = keep * begun + more.begun;
+      seconds = keep * seconds + more.seconds;
+    }
+  };
   struct Memory {
-    double tokens = 0, request_seconds = 0;  // Both fade alike.
-    int windows = 0;                         // Whole ones in it.
-    int spells = 0;                          // How often the mode came into force at such a load.
+    Tally all, decoding;  // Both fade alike.
+    double windows = 0;   // In it; parts add up.
+    int spells = 0;       // How often the mode came into force at such a load.
     absl::Time at = absl::InfinitePast();
   };
 
   bool Forgotten(const Memory& memory) const;
+  // Null where nothing whole is remembered.
+  const Memory* Recall(ServiceMode mode, int32_t load) const;
   // Tokens per request in this window.
   double Written() const;
-  void Begin();
+  // That make a whole window.
+  double WindowTokens() const;
+  bool WindowIsWhole() const;
+  void BeginWindow();
   // Ends the window early.
   void Interrupt();
   // `share` of a whole window.
@@ -62,9 +93,14 @@ class ServiceRates {
   int32_t live_ = 0;                        // Then.
   bool new_spell_ = false;                  // Mode or size have changed since the last window.
   bool settling_ = false;                   // This window shows the other mode's requests: drop it.
-  int64_t committed_ = 0;                   // In this window.
-  absl::Duration served_;                   // Of it, with requests.
-  double request_seconds_ = 0;              // The same, summed over the requests.
+  int64_t fresh_ = 0, fresh_begun_ = 0;     // Tokens and first tokens since the last call.
+  double answer_tokens_ = 0;
+  int32_t reading_ = 0;      // Now.
+  bool all_wrote_ = false;   // At the last call no request was without a token.
+  Tally window_, decoding_;  // Of this window; decoding: while all of them wrote.
+  // Time of prompts that are being read. It counts with the first token that comes of it, so that a
+  // window has no part of a prompt.
+  Tally pending_;
 };
 
 }  // namespace tokenrouter

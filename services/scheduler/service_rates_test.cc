@@ -60,6 +60,14 @@ TEST_F(ServiceRatesTest, NewRequestsNeedNoTransition) {
   EXPECT_THAT(rates_.Measured(kLargeAlone, 4), Optional(DoubleNear(360, 5)));
 }
 
+TEST_F(ServiceRatesTest, WhatTheLastRequestsOfTheOtherModeWroteDoesNotCount) {
+  Serve(kRouted, 4, 50, absl::Seconds(10));
+  Serve(kLargeAlone, 4, 20, absl::Seconds(1.9));
+  Serve(kLargeAlone, 0, 0, absl::Seconds(1));
+  Serve(kLargeAlone, 4, 90, absl::Seconds(2.1));
+  EXPECT_THAT(rates_.Measured(kLargeAlone, 4), Optional(DoubleNear(360, 5)));
+}
+
 TEST_F(ServiceRatesTest, RemembersEveryLoad) {
   Serve(kRouted, 16, 10, absl::Seconds(60));
   Serve(kRouted, 1, 50, absl::Seconds(60));
@@ -86,10 +94,19 @@ TEST_F(ServiceRatesTest, WhatALoadCutShortCountsBesideWholeWindows) {
   EXPECT_THAT(rates_.Measured(kRouted, 4), Optional(DoubleNear(4 * 48 / 4.5, 3)));
 }
 
+TEST_F(ServiceRatesTest, PartsAddUpToAWindow) {
+  for (int burst = 0; burst < 2; ++burst) {
+    EXPECT_EQ(rates_.Measured(kRouted, 4), std::nullopt);
+    Serve(kRouted, 4, 12, absl::Seconds(1.5));
+    Serve(kRouted, 1, 50, absl::Seconds(0.1));
+  }
+  EXPECT_THAT(rates_.Measured(kRouted, 4), Optional(DoubleNear(48, 2)));
+}
+
 TEST_F(ServiceRatesTest, ALoadOnTheMoveIsNotMeasured) {
   for (int i = 0; i < 100; ++i) {
-    rates_.Commit(100);
-    rates_.Follow(kRouted, 4, i % 2 == 0 ? 4 : 0, now_ += absl::Seconds(1.5));
+    rates_.Commit(10);
+    rates_.Follow(kRouted, 4, i % 2 == 0 ? 4 : 0, now_ += absl::Seconds(0.2));
   }
   EXPECT_EQ(rates_.Measured(kRouted, 4), std::nullopt);
 }
@@ -106,6 +123,50 @@ TEST_F(ServiceRatesTest, ForgetsTheOtherModeLaterEachTime) {
   EXPECT_NE(rates_.Measured(kRouted, 4), std::nullopt) << "a second time";
   Serve(kLargeAlone, 4, 50, absl::Seconds(60));
   EXPECT_EQ(rates_.Measured(kRouted, 4), std::nullopt);
+}
+
+TEST_F(ServiceRatesTest, MeasuresTheTimePerTokenWhileNobodyReads) {
+  for (int burst = 0; burst < 10; ++burst) {
+    rates_.Expect(/*reading=*/4, /*answer_tokens=*/0);
+    Serve(kRouted, 4, 0, absl::Seconds(0.5));
+    rates_.Expect(2, 0);
+    Serve(kRouted, 4, 20, absl::Seconds(0.5));
+    rates_.Expect(0, 0);
+    Serve(kRouted, 4, 40, absl::Seconds(1));
+  }
+  EXPECT_THAT(rates_.MeasuredMsPerToken(kRouted, 4), Optional(DoubleNear(25, 1)));
+  EXPECT_THAT(rates_.Measured(kRouted, 4), Optional(DoubleNear(100, 4)));
+  EXPECT_EQ(rates_.MeasuredMsPerToken(kLargeAlone, 4), std::nullopt);
+}
+
+TEST_F(ServiceRatesTest, AWindowWithTooManyPromptsIsPutRight) {
+  // Answers of 64 tokens: 0.8 s for the prompt, 1.6 s for the rest; the last quarter is cut
+  // off, as the first window of a trial is.
+  rates_.Expect(/*reading=*/4, /*answer_tokens=*/64);
+  Serve(kRouted, 4, 0, absl::Seconds(0.8));
+  for (int i = 0; i < 4; ++i) rates_.Begin();
+  rates_.Expect(0, 64);
+  Serve(kRouted, 4, 40, absl::Seconds(1.25));
+  EXPECT_THAT(rates_.Measured(kRouted, 4), Optional(DoubleNear(4 * 64 / (0.8 + 1.6), 4)));
+}
+
+TEST_F(ServiceRatesTest, AWindowOfShortAnswersHasAPrompt) {
+  rates_.Expect(/*reading=*/0, /*answer_tokens=*/64);
+  Serve(kRouted, 4, 40, absl::Seconds(10));
+  EXPECT_EQ(rates_.Measured(kRouted, 4), std::nullopt);
+  rates_.Begin();
+  Serve(kRouted, 4, 40, absl::Seconds(1));
+  EXPECT_NE(rates_.Measured(kRouted, 4), std::nullopt);
+}
+
+TEST_F(ServiceRatesTest, WhereSomebodyAlwaysReadsThereIsNoTimePerToken) {
+  rates_.Expect(/*reading=*/1, /*answer_tokens=*/0);
+  for (int second = 0; second < 60; ++second) {
+    rates_.Begin();
+    Serve(kRouted, 64, 20, absl::Seconds(1));
+  }
+  EXPECT_NE(rates_.Measured(kRouted, 64), std::nullopt);
+  EXPECT_EQ(rates_.MeasuredMsPerToken(kRouted, 64), std::nullopt);
 }
 
 TEST_F(ServiceRatesTest, CorrectsAPredictionByWhatWasMeasured) {
