@@ -2,12 +2,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -22,6 +25,28 @@ constexpr absl::string_view kCommonKeys[] = {"log_level", "pair", "scheduler"};
 template <size_t N>
 bool Contains(const absl::string_view (&names)[N], absl::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+std::string EnvironmentName(const std::string& name) {
+  return "TOKENROUTER_" + absl::AsciiStrToUpper(name);
+}
+
+// CLI11 takes the argument after `--name=` for its value. An empty value of its own says what was
+// meant.
+std::vector<const char*> WithEmptyValues(int argc, const char* const* argv,
+                                         std::vector<std::string>* names) {
+  names->reserve(static_cast<size_t>(argc));  // Keeps c_str() where it is.
+  std::vector<const char*> arguments;
+  for (int i = 0; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    if (i > 0 && absl::StartsWith(argument, "--") && absl::EndsWith(argument, "=")) {
+      names->emplace_back(argument.substr(0, argument.size() - 1));
+      arguments.insert(arguments.end(), {names->back().c_str(), ""});
+    } else {
+      arguments.push_back(argv[i]);
+    }
+  }
+  return arguments;
 }
 
 // Levenshtein distance, to name the flag that was probably meant.
@@ -58,7 +83,7 @@ struct Settings::Impl {
 
   CLI::Option* Register(CLI::Option* option, const std::string& name) {
     names.push_back(name);
-    return option->envname("TOKENROUTER_" + absl::AsciiStrToUpper(name))->capture_default_str();
+    return option->envname(EnvironmentName(name))->capture_default_str();
   }
 
   // `value`: a number, or several.
@@ -68,6 +93,8 @@ struct Settings::Impl {
     return Register(app.add_option("--" + name, *value, help), name)->check(CLI::Range(low, high));
   }
 
+  // What CLI11 says of a flag is said of the variable where the value comes from there.
+  std::string Explain(const std::string& error, const std::vector<const char*>& arguments) const;
   absl::Status ApplyFile();
   absl::Status ApplyItem(const CLI::ConfigItem& item);
 
@@ -123,11 +150,28 @@ void Settings::AddChoice(const std::string& name, std::string* value,
       ->check(CLI::IsMember(allowed));
 }
 
+std::string Settings::Impl::Explain(const std::string& error,
+                                    const std::vector<const char*>& arguments) const {
+  for (const std::string& name : names) {
+    const std::string flag = "--" + name;
+    if (!absl::StartsWith(error, flag + ":")) continue;
+    const bool given = std::any_of(arguments.begin(), arguments.end(), [&flag](const char* text) {
+      return text == flag || absl::StartsWith(text, flag + "=");
+    });
+    if (!given && std::getenv(EnvironmentName(name).c_str()) != nullptr) {
+      return absl::StrCat("environment variable ", EnvironmentName(name),
+                          error.substr(flag.size()));
+    }
+  }
+  return error;
+}
+
 // Values from the file reach only options that neither a flag nor the environment set; the section
 // of this process is stronger than the common keys.
 absl::Status Settings::Impl::ApplyFile() {
   std::ifstream file(config_path);
-  if (!file) {
+  std::error_code ignored;
+  if (!file || std::filesystem::is_directory(config_path, ignored)) {
     return absl::InvalidArgumentError(
         absl::StrCat("config file ", config_path, ": cannot be read"));
   }
@@ -174,8 +218,10 @@ absl::Status Settings::Impl::ApplyItem(const CLI::ConfigItem& item) {
 }
 
 absl::StatusOr<bool> Settings::Parse(int argc, const char* const* argv) {
+  std::vector<std::string> rewritten;
+  const std::vector<const char*> arguments = WithEmptyValues(argc, argv, &rewritten);
   try {
-    impl_->app.parse(argc, argv);
+    impl_->app.parse(static_cast<int>(arguments.size()), arguments.data());
     if (!impl_->config_path.empty()) {
       const absl::Status status = impl_->ApplyFile();
       if (!status.ok()) return status;
@@ -191,7 +237,7 @@ absl::StatusOr<bool> Settings::Parse(int argc, const char* const* argv) {
     return absl::InvalidArgumentError(
         absl::StrCat("unknown flag ", first, "; did you mean --", impl_->Nearest(name), "?"));
   } catch (const CLI::Error& error) {
-    return absl::InvalidArgumentError(error.what());
+    return absl::InvalidArgumentError(impl_->Explain(error.what(), arguments));
   }
   return true;
 }

@@ -82,6 +82,28 @@ TEST_F(SettingsTest, AListReplacesTheDefaultAndNamesTheValueThatIsWrong) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 not in range")));
 }
 
+TEST_F(SettingsTest, AnEmptyValueIsEmptyAndTakesNotTheNextFlag) {
+  EXPECT_THAT(Parse({"--scheduler=", "--threads=3"}), IsOk());
+  EXPECT_EQ(options_.scheduler, "");
+  EXPECT_EQ(options_.threads, 3);
+  EXPECT_THAT(Parse({"--threads=5", "--scheduler="}), IsOk());
+  EXPECT_EQ(options_.threads, 5);
+  EXPECT_THAT(Parse({"--threads=", "--idle=false"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--threads")));
+  EXPECT_THAT(Parse({"--thread="}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("did you mean --threads")));
+}
+
+TEST_F(SettingsTest, NamesTheEnvironmentVariableOfABadValue) {
+  setenv("TOKENROUTER_THREADS", "0", 1);
+  EXPECT_THAT(Parse({}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("variable TOKENROUTER_THREADS: "), HasSubstr("256"))));
+  EXPECT_THAT(Parse({"--threads=999"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--threads: ")));
+  unsetenv("TOKENROUTER_THREADS");
+}
+
 TEST_F(SettingsTest, SuggestsTheNearestFlag) {
   EXPECT_THAT(Parse({"--thread=3"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -100,6 +122,9 @@ TEST_F(SettingsTest, NamesFileAndKey) {
                        AllOf(HasSubstr("key threads"), HasSubstr("999"), HasSubstr("256"))));
   EXPECT_THAT(Parse({"--config=/nonexistent.toml"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("/nonexistent.toml")));
+  const std::string folder = "--config=" + ::testing::TempDir();
+  EXPECT_THAT(Parse({folder.c_str()}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cannot be read")));
 }
 
 TEST_F(SettingsTest, TheSectionBeatsTheCommonKeys) {
