@@ -9,6 +9,7 @@
 
 #include "libs/batching_model/policy_name.h"
 #include "libs/status/status_macros.h"
+#include "tests/bench/load_row.h"
 #include "tools/simulate/optimum.h"
 
 namespace tokenrouter {
@@ -18,12 +19,6 @@ namespace json = boost::json;
 
 constexpr double kAllowedLoss = 0.01;
 constexpr int kMostExactRequests = 16;
-
-json::object RowOf(const Load& load, const char* part) {
-  return {{"bench", "batching"},      {"part", part},
-          {"set", load.set},          {"devices", load.devices},
-          {"n", load.setup.requests}, {"r", load.setup.r}};
-}
 
 // What a part says at its end: how many loads, how many lost too much.
 class Summary {
@@ -57,7 +52,6 @@ absl::Status RunGridPart(const BatchingBenchOptions& options) {
   for (const Load& load : loads) {
     TR_ASSIGN_OR_RETURN(const LoadComparison comparison, CompareWithBaselines(load, options.grid));
     json::object row = RowOf(load, "grid");
-    row["noise"] = load.setup.noise_cv;
     row["small_workers"] = load.setup.small_workers;
     row["large_workers"] = load.setup.large_workers;
     row["policy"] = "model";

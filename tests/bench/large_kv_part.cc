@@ -1,7 +1,6 @@
 #include "tests/bench/large_kv_part.h"
 
 #include <algorithm>
-#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <cstdint>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
+#include "tests/bench/load_row.h"
 #include "tests/bench/timed_system.h"
 #include "tools/simulate/paired_ratio.h"
 
@@ -56,15 +56,10 @@ absl::Status RunLoad(const BatchingBenchOptions& options, const Load& load) {
     TR_ASSIGN_OR_RETURN(const double full_rate, burst(options.seconds, &full));
     ratio.Add(small_rate, full_rate);
   }
-  boost::json::object row = {{"bench", "batching"},
-                             {"part", "large_kv"},
-                             {"set", load.set},
-                             {"devices", load.devices},
-                             {"n", load.setup.requests},
-                             {"r", load.setup.r},
-                             {"pool", kPool},
-                             {"measured", ratio.MeanNumerator()},
-                             {"share_of_full", ratio.Mean()}};
+  boost::json::object row = RowOf(load, "large_kv");
+  row["pool"] = kPool;
+  row["measured"] = ratio.MeanNumerator();
+  row["share_of_full"] = ratio.Mean();
   if (ratio.count() > 1) row["ci95"] = ratio.HalfWidth95();
   for (const char* name : {"evictions_total", "rebuilt_ids_total"}) {
     row[name] =

@@ -11,6 +11,7 @@
 #include "libs/batching_model/baseline_search.h"
 #include "libs/batching_model/policy_name.h"
 #include "libs/status/status_macros.h"
+#include "tests/bench/load_row.h"
 #include "tests/bench/timed_system.h"
 #include "tools/simulate/paired_ratio.h"
 
@@ -75,16 +76,6 @@ absl::Status AddBurst(const Load& load, int seconds, Contender* contender) {
                                              .duration = absl::Seconds(seconds)}));
   contender->share.Add(contender->last.load.committed_per_s, contender->simulated);
   return absl::OkStatus();
-}
-
-json::object RowOf(const Load& load, const char* part) {
-  return {{"bench", "batching"},
-          {"part", part},
-          {"set", load.set},
-          {"devices", load.devices},
-          {"n", load.setup.requests},
-          {"r", load.setup.r},
-          {"noise", load.setup.noise_cv}};
 }
 
 void Print(const Load& load, const Contender& contender) {
