@@ -18,6 +18,10 @@ NEWEST_GLIBC = 36  # Debian 12 has glibc 2.36
 OLDEST_GLIBC = 12
 READ_BYTES = 1 << 20
 SCRATCH = "scratch"
+PIP_DOWNLOAD = (
+    sys.executable,
+    *("-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"),
+)
 
 
 def wheel_path(wheel: Wheel, folder: Path) -> Path | None:
@@ -86,20 +90,8 @@ def downloaded_bytes(folder: Path) -> int:
 
 def pip_command(wheel: Wheel, folder: Path) -> list[str]:
     tags = [f"manylinux_2_{minor}_x86_64" for minor in range(NEWEST_GLIBC, OLDEST_GLIBC - 1, -1)]
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--python-version",
-        "3.11",
-        "--implementation",
-        "cp",
-    ]
+    command = [*PIP_DOWNLOAD, "--only-binary=:all:"]
+    command += ["--python-version", "3.11", "--implementation", "cp"]
     for abi in ("cp311", "abi3", "none"):
         command += ["--abi", abi]
     for tag in [*tags, "manylinux2014_x86_64", "any"]:
@@ -112,13 +104,7 @@ def pip_source_command(source: Wheel, folder: Path) -> list[str]:
     pinned = folder / SCRATCH / "source.txt"
     pinned.write_text(f"{source.package}=={source.version} --hash=sha256:{source.sha256}\n")
     return [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
+        *PIP_DOWNLOAD,
         f"--no-binary={source.package}",
         "--require-hashes",
         "--dest",
