@@ -1,5 +1,6 @@
 #include "libs/batching_model/delay_balance.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "libs/status/check.h"

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "libs/batching_model/affine_fixture.h"
+
 namespace tokenrouter {
 namespace {
 

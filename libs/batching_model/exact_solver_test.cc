@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "libs/batching_model/affine_fixture.h"
 #include "libs/batching_model/simulator.h"
 #include "libs/status/status_matchers.h"
 

@@ -1,7 +1,9 @@
 #include "libs/batching_model/shared_threshold.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "libs/batching_model/binomial.h"
 #include "libs/status/check.h"

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "libs/batching_model/affine_fixture.h"
+
 namespace tokenrouter {
 namespace {
 

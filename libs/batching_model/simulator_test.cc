@@ -3,16 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "libs/batching_model/affine_fixture.h"
 #include "libs/status/status_matchers.h"
 
 namespace tokenrouter {
 namespace {
 
 using Kind = BatchingPolicy::Kind;
-
-StepCost Affine(double fixed, double row, double id = 0) {
-  return [=](int rows, int64_t ids) { return fixed + row * rows + id * static_cast<double>(ids); };
-}
 
 // Vectors V1..V10 of the batching model, section 8: rows per second, deterministic steps on a 1 ms
 // grid.

@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "libs/batching_model/affine_fixture.h"
 #include "libs/status/status_matchers.h"
 
 namespace tokenrouter {
 namespace {
-
-StepCost Affine(double fixed, double row, double id = 0) {
-  return [=](int rows, int64_t ids) { return fixed + row * rows + id * static_cast<double>(ids); };
-}
 
 struct Set {
   const char* name;
