@@ -79,6 +79,12 @@ Sequence MakeSequence(const KvKernels& kernels, KvFormat format, std::array<int,
     kernels.store(stale.data(), stale.data(), s.head_dim, slot % kKvBlockTokens,
                   s.kv.data() + slot / kKvBlockTokens * tile_bytes);
   }
+  for (int block = 0; format == KvFormat::kInt8 && block < blocks + 2; ++block) {
+    const KvTile<int8_t, std::byte> tile(s.kv.data() + block * tile_bytes, s.head_dim);
+    for (float* const scales : {tile.key_scales, tile.value_scales}) {
+      std::fill_n(scales, kKvBlockTokens, std::numeric_limits<float>::infinity());
+    }
+  }
   for (int t = 0; t < s.length; ++t) {
     kernels.store(s.keys.data() + t * s.head_dim, s.values.data() + t * s.head_dim, s.head_dim,
                   t % kKvBlockTokens, s.kv.data() + s.blocks[t / kKvBlockTokens] * tile_bytes);
