@@ -66,10 +66,7 @@ class CpuBuffer : public FloatBuffer {
 absl::StatusOr<std::unique_ptr<CpuOps>> CpuOps::Create(const AttentionShape& shape,
                                                        const CpuOpsOptions& options,
                                                        ThreadPool* pool) {
-  if (shape.head_dim > kMaxHeadDim) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("head_dim is ", shape.head_dim, ", the CPU kernels allow ", kMaxHeadDim));
-  }
+  TR_CHECK(shape.head_dim <= kMaxHeadDim) << shape.head_dim;
   std::unique_ptr<CpuOps> ops(new CpuOps(shape, options, pool));
   TR_ASSIGN_OR_RETURN(ops->kv_, KvMemory::Create(shape, options.kv_format, options.kv_bytes));
   return ops;

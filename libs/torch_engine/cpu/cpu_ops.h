@@ -31,7 +31,7 @@ struct CpuOpsOptions {
 
 class CpuOps : public Ops {
  public:
-  // `pool` must outlive the result.
+  // `pool` must outlive the result. REQUIRES: shape.head_dim <= kMaxHeadDim.
   static absl::StatusOr<std::unique_ptr<CpuOps>> Create(const AttentionShape& shape,
                                                         const CpuOpsOptions& options,
                                                         ThreadPool* pool);
