@@ -95,6 +95,8 @@ TEST(GgufFileTest, RefusesCountsBeyondTheLimits) {
               StatusIs(kInvalid, AllOf(HasSubstr("'k'"), HasSubstr("the limit is"))));
   EXPECT_THAT(Parse(GgufBytes().Header(0, 1).Array("k", 8, 1000)),
               StatusIs(kInvalid, HasSubstr("only 0 bytes follow")));
+  EXPECT_THAT(Parse(GgufBytes().Header(0, 1).Array("k", 10, 2).Put<uint64_t>(1)),
+              StatusIs(kInvalid, HasSubstr("2 elements, but only 8 bytes follow")));
   EXPECT_THAT(Parse(GgufBytes().Header(0, 1).Put<uint64_t>(1ULL << 63)),
               StatusIs(kInvalid, HasSubstr("the limit is 65535")));
 }
