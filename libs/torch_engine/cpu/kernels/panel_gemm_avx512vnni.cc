@@ -14,6 +14,18 @@ constexpr int kTileRows = 8;
 
 #include "libs/torch_engine/cpu/kernels/panel_gemm_rows.inc"
 
+// A full tile of int8 multiplies for as long as it reads. Weights that are only brought as far as
+// the second cache do not wait for one of the first cache's few places for what is missing. Fewer
+// rows need them sooner, and int4 has half as many.
+constexpr int64_t kFarPrefetchBytes = 8192;
+
+template <int64_t kBytes>
+inline void PrefetchFar(const int8_t* weights) {
+  for (int64_t i = 0; i < kBytes; i += kCacheLine) {
+    _mm_prefetch(reinterpret_cast<const char*>(weights) + kFarPrefetchBytes + i, _MM_HINT_T1);
+  }
+}
+
 // Four inputs of a row, for every output.
 inline __m512i FourInputs(const uint8_t* input) {
   int32_t four;
@@ -44,7 +56,11 @@ void Int8Tile(const PanelItem& item, int64_t row) {
     for (int v = 0; v < kVectors; ++v) {
       group[v] = _mm512_loadu_si512(weights + v * kLanes * kInputGroup);
     }
-    if constexpr (kTile > 1) Prefetch<kPanelOutputs * kInputGroup>(weights);
+    if constexpr (kTile == kTileRows) {
+      PrefetchFar<kPanelOutputs * kInputGroup>(weights);
+    } else if constexpr (kTile > 1) {
+      Prefetch<kPanelOutputs * kInputGroup>(weights);
+    }
     weights += kPanelOutputs * kInputGroup;
     for (int r = 0; r < kTile; ++r) {
       const __m512i input = FourInputs(inputs[r] + k);
