@@ -14,6 +14,10 @@ namespace {
 using Kind = BatchingPolicy::Kind;
 
 constexpr double kBetas[] = {.3, .5, .7, 1, 1.5, 2};
+// Static thresholds as shares of a worker's requests. Where rows take a hop and steps stand in a
+// whole ratio, a large threshold keeps both sides in one phase, which no beta does.
+constexpr double kStaticSmallShare = .1;
+constexpr double kStaticLargeShares[] = {.5, .65, .8};
 // Thresholds near the formula's, as a share of it: costs that bend move the best one.
 constexpr double kThresholdShares[] = {.7, .85, 1, 1.15, 1.4};
 // Above these the exact search costs more than the simulations; the fluid formula is close there.
@@ -37,16 +41,27 @@ std::vector<BatchingPolicy> SharedCandidates(const SimulationSetup& setup) {
   return candidates;
 }
 
+std::vector<BatchingPolicy> SeparateCandidates(const SimulationSetup& setup) {
+  std::vector<BatchingPolicy> candidates;
+  for (const double beta : kBetas) candidates.push_back({.kind = Kind::kModel, .beta = beta});
+  const auto rows = [&](double share, int workers) {
+    return std::max(1, static_cast<int>(std::lround(share * setup.requests / workers)));
+  };
+  for (const double share : kStaticLargeShares) {
+    candidates.push_back({.kind = Kind::kStatic,
+                          .m_small = rows(kStaticSmallShare, setup.small_workers),
+                          .m_large = rows(share, setup.large_workers)});
+  }
+  return candidates;
+}
+
 // Greedy comes first.
 std::vector<BatchingPolicy> Candidates(const SimulationSetup& setup) {
   std::vector<BatchingPolicy> candidates = {{.kind = Kind::kGreedy}};
   if (setup.requests == 1) return candidates;  // One request never waits for another.
-  if (setup.shared_device) {
-    for (const BatchingPolicy& policy : SharedCandidates(setup)) candidates.push_back(policy);
-    return candidates;
-  }
-  for (const double beta : kBetas) {
-    candidates.push_back({.kind = Kind::kModel, .beta = beta});
+  for (const BatchingPolicy& policy :
+       setup.shared_device ? SharedCandidates(setup) : SeparateCandidates(setup)) {
+    candidates.push_back(policy);
   }
   return candidates;
 }

@@ -1,7 +1,8 @@
 // Chooses a batching policy by short simulations of the present load (batching model, section 5b):
-// greedy against a few betas on two devices, or against thresholds on a shared one. Meant for a
-// background thread: no call of the serving path may wait for it. Threads: pure. Cost: bounded by
-// steps and rows simulated, tens of milliseconds; only the exact threshold search adds to that.
+// greedy against thresholds on a shared device, against a few betas and static thresholds on two.
+// Meant for a background thread: no call of the serving path may wait for it. Threads: pure. Cost:
+// bounded by steps and rows simulated, tens of milliseconds; only the exact threshold search adds
+// to that.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -70,6 +70,23 @@ TEST(TunerTest, FindsTheGainOfTwoDevices) {
   EXPECT_GT(Score(setup, tuned.policy) / Score(setup, {}), 1.05);
 }
 
+TEST(TunerTest, TakesStaticThresholdsWhereTheyKeepBothSidesInPhase) {
+  const Set roofline = Sets().back();
+  SimulationSetup setup{.small = roofline.small,
+                        .large = roofline.large,
+                        .distributed = true,
+                        .requests = 16,
+                        .r = .4,
+                        .hop_ms = .3};
+  TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy tuned, Tune(setup));
+  EXPECT_EQ(tuned.policy.kind, BatchingPolicy::Kind::kStatic);
+  EXPECT_GT(Score(setup, tuned.policy) / Score(setup, {.kind = BatchingPolicy::Kind::kModel}),
+            1.01);
+  setup.hop_ms = 0;
+  TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy near, Tune(setup));
+  EXPECT_EQ(near.policy.kind, BatchingPolicy::Kind::kModel);
+}
+
 TEST(TunerTest, RepeatsItselfAndBoundsWhatItSimulates) {
   const SimulationSetup setup{
       .small = Affine(3, .01), .large = Affine(15, .02, .128), .requests = 512, .r = .05};

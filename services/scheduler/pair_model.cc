@@ -74,9 +74,11 @@ BatchingPolicy PairModel::Policy(int32_t live) const {
         .m_large = std::max(1, static_cast<int>(std::ceil(options_.default_fraction * requests)))};
   }
   BatchingPolicy policy = plan_->prediction.policy;
-  // The best threshold grows with the requests (batching model, section 5c).
-  const double share = static_cast<double>(policy.m_large) / plan_->inputs.requests;
-  policy.m_large = std::clamp(static_cast<int>(std::lround(share * requests)), 1, requests);
+  // The best thresholds grow with the requests (batching model, section 5c).
+  for (int* const threshold : {&policy.m_small, &policy.m_large}) {
+    const double share = static_cast<double>(*threshold) / plan_->inputs.requests;
+    *threshold = std::clamp(static_cast<int>(std::lround(share * requests)), 1, requests);
+  }
   return policy;
 }
 

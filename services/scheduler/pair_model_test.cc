@@ -191,6 +191,19 @@ TEST(PairModelTest, TheThresholdScalesWithTheRequests) {
   EXPECT_GE(model.Policy(1).m_large, 1);
 }
 
+TEST(PairModelTest, BothThresholdsOfAStaticPlanScale) {
+  PairModel model{PairModelOptions{}};
+  const PairPlan plan = {
+      .inputs = {.requests = 20},
+      .prediction = {
+          .policy = {.kind = BatchingPolicy::Kind::kStatic, .m_small = 2, .m_large = 13}}};
+  model.Adopt(plan, absl::ZeroDuration(), kStart);
+  EXPECT_EQ(model.Policy(40).m_small, 4);
+  EXPECT_EQ(model.Policy(40).m_large, 26);
+  EXPECT_EQ(model.Policy(3).m_small, 1);
+  EXPECT_EQ(model.Policy(3).m_large, 2);
+}
+
 TEST(PairModelTest, TellsPeopleWhatItBelieves) {
   PairModel model = Taught();
   Serve(&model, 8, kStart, kStart + absl::Seconds(1));
