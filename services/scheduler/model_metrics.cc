@@ -1,5 +1,7 @@
 #include "services/scheduler/model_metrics.h"
 
+#include <utility>
+
 namespace tokenrouter {
 namespace {
 
@@ -76,20 +78,26 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
       {}, [](const Reading& r) { return absl::ToDoubleSeconds(r.model.hop()); });
   add("model_large_alone", "1 while new requests are served by the large model alone", {},
       [](const Reading& r) { return r.model.mode() == ServiceMode::kLargeAlone ? 1.0 : 0.0; });
-  add("model_threshold_rows", "Rows ready for the large model before a shared device serves it", {},
+  add("model_threshold_rows", "Large rows that a shared device or a static plan waits for", {},
       [](const Reading& r) { return r.model.Policy(r.live).m_large; });
-  add("model_predicted_tokens_per_second", "Of the last plan", {{"mode", "routed"}},
-      [](const Reading& r) { return r.model.plan() ? r.model.Prediction().routed_per_s : 0; });
-  add("model_predicted_tokens_per_second", "Of the last plan", {{"mode", "large_alone"}},
-      [](const Reading& r) { return r.model.plan() ? r.model.Prediction().large_alone_per_s : 0; });
-  add("model_measured_tokens_per_second", "At such a load; 0: not yet", {{"mode", "routed"}},
-      [](const Reading& r) {
-        return r.model.rates().Measured(ServiceMode::kRouted, r.live).value_or(0);
-      });
-  add("model_measured_tokens_per_second", "At such a load; 0: not yet", {{"mode", "large_alone"}},
-      [](const Reading& r) {
-        return r.model.rates().Measured(ServiceMode::kLargeAlone, r.live).value_or(0);
-      });
+  const auto by_mode = [&](const char* name, const char* help, auto read) {
+    for (const auto& [label, mode] : {std::pair("routed", ServiceMode::kRouted),
+                                      std::pair("large_alone", ServiceMode::kLargeAlone)}) {
+      add(name, help, {{"mode", label}}, [read, mode](const Reading& r) { return read(r, mode); });
+    }
+  };
+  by_mode("model_predicted_tokens_per_second",
+          "Of the last plan, with the prompts of the requests seen lately",
+          [](const Reading& r, ServiceMode mode) {
+            if (!r.model.plan()) return 0.0;
+            const ModePrediction prediction = r.model.Prediction();
+            return mode == ServiceMode::kRouted ? prediction.routed_per_s
+                                                : prediction.large_alone_per_s;
+          });
+  by_mode("model_measured_tokens_per_second", "At such a load; 0: not yet",
+          [](const Reading& r, ServiceMode mode) {
+            return r.model.rates().Measured(mode, r.live).value_or(0);
+          });
   const auto count = [&](const char* name, const char* help, auto read) {
     metrics->totals.push_back(
         {&AddCounter(registry_, std::string(kPrefix) + name, help, {{"pair", pair}}), read});
