@@ -90,8 +90,6 @@ class PairModel {
   const std::optional<PairPlan>& plan() const { return plan_; }
   // Of the plan, with the prompts of the requests seen lately. REQUIRES: there is a plan.
   ModePrediction Prediction() const;
-  absl::Time planned_at() const { return planned_at_; }
-  absl::Duration plan_cost() const { return plan_cost_; }
   uint64_t plans() const { return plans_; }
   absl::Duration planning_time() const { return planning_time_; }
   uint64_t mode_switches() const { return mode_.switches(); }
