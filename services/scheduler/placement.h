@@ -68,24 +68,29 @@ class Placement {
  private:
   using Pool = std::pair<int, Role>;
 
-  void Forget(RequestMachine* request);
+  // ---- placing ----
   void Extend(RequestMachine* request);
   bool TryOpen(RequestMachine* request);
   AttachedWorker* Choose(const RequestMachine& request, Role role) const;
-  bool OthersWait(const RequestMachine& request) const;
-  // A large worker has yet to confirm that it closed this very request.
-  bool StillCloses(const RequestMachine& request) const;
   void Place(RequestMachine* request, AttachedWorker* worker);
-  void OpenAhead(RequestMachine* request);
-  bool ReadsAhead(const AttachedWorker& large) const;
-  // Its large side has become idle.
-  void LeaveLarge(RequestMachine* request);
   void OpenOn(RequestMachine* request, Role role, AttachedWorker* worker);
   void TurnGiven(RequestMachine* request, AttachedWorker* worker);
+  void OpenAhead(RequestMachine* request);
+  bool ReadsAhead(const AttachedWorker& large) const;
+
+  // ---- waiting (placement_waiting.cc) ----
   void Wait(RequestMachine* request);
   absl::Time WaitEnd(const RequestMachine& request) const;
-  bool PoolEmpty(int pair, Role role) const;
+  // It waits no more.
+  void Forget(RequestMachine* request);
+  bool OthersWait(const RequestMachine& request) const;
+  // Null when nobody waits there.
   WaitLine* LineOf(int pair, Role role);
+  bool PoolEmpty(int pair, Role role) const;
+  // A large worker has yet to confirm that it closed this very request.
+  bool StillCloses(const RequestMachine& request) const;
+  // Its large side has become idle.
+  void LeaveLarge(RequestMachine* request);
 
   CoreState* const state_;
   Conclusion* const conclusion_;
