@@ -25,12 +25,16 @@ void LearnLargeCurve(S* s) {
   }
 }
 
-void AttachWithBlocks(S* s, int64_t blocks) {
-  s->Attach(Role::kSmall, S::kSmall);
-  v1::WorkerHello hello = S::Hello(Role::kLarge, "large");
+void AttachLarge(S* s, StreamId stream, const std::string& id, int64_t blocks) {
+  v1::WorkerHello hello = S::Hello(Role::kLarge, id);
   hello.set_total_blocks(blocks);
   hello.set_block_size(kBlock);
-  s->Attach(S::kLarge, hello);
+  s->Attach(stream, hello);
+}
+
+void AttachWithBlocks(S* s, int64_t blocks) {
+  s->Attach(Role::kSmall, S::kSmall);
+  AttachLarge(s, S::kLarge, "large", blocks);
   s->Connect();
   LearnLargeCurve(s);
   s->ForgetFrames();
@@ -53,17 +57,23 @@ void ToSmall(S* s, uint64_t request, uint32_t epoch, Position base) {
   s->Send(S::kLarge, S::Departing(S::Row(request, epoch, base, {50}, 2), Role::kSmall));
 }
 
+// Of 16 blocks the first request has eight, and its pen has gone back to the small side. A second
+// one of the same length would need nine.
+void GiveAPlaceToOne(S* s) {
+  AttachWithBlocks(s, 16);
+  SubmitLong(s, 1, 120);
+  SubmitLong(s, 2, 120);
+  ToLarge(s, 1, 120);
+  ToSmall(s, 1, 1, 121);
+}
+
 uint64_t Evicted(const S& s, EvictionNeed need) { return s.core.counters().evicted[Index(need)]; }
 
 const KvLedger& Ledger(const S& s) { return s.core.directory().Find(S::kLarge)->kv; }
 
 TEST(LargeRoom, ATurnWithoutBlocksWaitsWhileGivingAPlaceAwayDoesNotPay) {
   S s;
-  AttachWithBlocks(&s, 16);
-  SubmitLong(&s, 1, 120);
-  SubmitLong(&s, 2, 120);
-  ToLarge(&s, 1, 120);
-  ToSmall(&s, 1, 1, 121);
+  GiveAPlaceToOne(&s);
   s.ForgetFrames();
   ToLarge(&s, 2, 120);
   s.Tick(absl::Milliseconds(20));
@@ -80,13 +90,22 @@ TEST(LargeRoom, ATurnWithoutBlocksWaitsWhileGivingAPlaceAwayDoesNotPay) {
   EXPECT_EQ(Ledger(s).blocks_in_use(), 8);
 }
 
+TEST(LargeRoom, AResidentThatWaitsForItsClientGivesWayAtOnce) {
+  CoreOptions options;
+  options.credit = 4;
+  S s(options);
+  GiveAPlaceToOne(&s);
+  v1::RowReport parked = S::Row(1, 1, 122, {41, 42});
+  parked.set_parked(true);
+  s.Send(S::kSmall, parked);
+  ToLarge(&s, 2, 120);
+  EXPECT_EQ(Evicted(s, EvictionNeed::kPays), 1u);
+  EXPECT_EQ(s.core.large_waiting(), 0u);
+}
+
 TEST(LargeRoom, AResidentThatStaysAwayGivesWay) {
   S s;
-  AttachWithBlocks(&s, 16);
-  SubmitLong(&s, 1, 120);
-  SubmitLong(&s, 2, 120);
-  ToLarge(&s, 1, 120);
-  ToSmall(&s, 1, 1, 121);
+  GiveAPlaceToOne(&s);
   ToLarge(&s, 2, 120);
   s.ForgetFrames();
   s.Tick(absl::Milliseconds(200));
@@ -105,16 +124,34 @@ TEST(LargeRoom, AResidentThatStaysAwayGivesWay) {
   EXPECT_EQ(s.core.counters().rebuilt_ids, 123u);
 }
 
+TEST(LargeRoom, TheWorkerThatHasToReadLessAgainMakesRoom) {
+  constexpr StreamId kOther = S::kLarge + 1;
+  S s;
+  AttachWithBlocks(&s, 10);
+  AttachLarge(&s, kOther, "other", 10);
+  SubmitLong(&s, 1, 120);
+  SubmitLong(&s, 2, 60);
+  SubmitLong(&s, 3, 100);
+  ToLarge(&s, 1, 120);
+  ToSmall(&s, 1, 1, 121);
+  ToLarge(&s, 2, 60);
+  s.Send(kOther, S::Departing(S::Row(2, 1, 61, {50}, 2), Role::kSmall));
+  s.Tick(absl::Milliseconds(200));  // Longer than either costs to read again.
+  s.ForgetFrames();
+  ToLarge(&s, 3, 100);
+  EXPECT_EQ(s.Told(S::kLarge).closes_size(), 0);
+  const v1::CommandFrame told = s.Told(kOther);
+  ASSERT_EQ(told.closes_size(), 1);
+  EXPECT_EQ(told.closes(0).request(), 2u);
+  EXPECT_EQ(told.opens_size(), 1);
+}
+
 TEST(LargeRoom, NobodyWaitsForEverBehindResidentsThatComeAndGo) {
   CoreOptions options;
   options.place_wait = absl::Milliseconds(500);
   options.rebuild_share = 0.5;
   S s(options);
-  AttachWithBlocks(&s, 16);
-  SubmitLong(&s, 1, 120);
-  SubmitLong(&s, 2, 120);
-  ToLarge(&s, 1, 120);
-  ToSmall(&s, 1, 1, 121);
+  GiveAPlaceToOne(&s);
   ToLarge(&s, 2, 120);
   Position length = 122;
   while (s.core.large_waiting() > 0 && length < 138) {

@@ -183,6 +183,19 @@ TEST_F(SharedDevice, TakesTheLeaseBackFromADeadOrSlowHolder) {
   EXPECT_EQ(s_.core.counters().lease_turns[1][Index(LeaseOutcome::kHolderLost)], 1u);
 }
 
+TEST_F(SharedDevice, LeavesTheLeaseForTwoStepsAsLongAsTheHolderForesees) {
+  s_.Submit(1);
+  v1::WorkerFrame beat;
+  beat.mutable_heartbeat()->set_step_predicted_us(500'000);
+  s_.ToCore(S::kSmall, beat);
+  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s_.Told(S::kLarge);
+  s_.Tick(absl::Milliseconds(2200));
+  EXPECT_FALSE(s_.Told(S::kLarge).has_lease());
+  s_.Tick(absl::Milliseconds(1));
+  EXPECT_TRUE(s_.Told(S::kLarge).has_lease()) << "200 ms, two steps and a second have passed";
+}
+
 TEST_F(SharedDevice, CountsNoParkedRowsAsReady) {
   v1::RowReport row = S::Row(1, 1, 3, std::vector<TokenId>(64, 40));
   row.set_parked(true);
