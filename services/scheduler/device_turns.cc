@@ -93,7 +93,6 @@ void DeviceTurns::GrantOn(Device* device) {
 }
 
 void DeviceTurns::ShortenOn(Device* device) {
-  // Most of the time nobody else is urgent, and finding that out must cost nothing.
   const TurnSnapshot snapshot = SnapshotOf(*device);
   const auto holder = std::find_if(members_.begin(), members_.end(), [device](const auto& member) {
     return member.worker == device->lease.holder();
