@@ -15,7 +15,7 @@ constexpr int32_t kMaxWaitMs = 10 * 60 * 1000;
 constexpr int32_t kMaxCredit = 4096;
 constexpr int32_t kMinCredit = 2;  // Below it a writer would park at every token.
 
-LargePoolGone PolicyOf(const std::string& name) {
+LargePoolGone LargePoolGoneOf(const std::string& name) {
   if (name == "fail") return LargePoolGone::kFail;
   if (name == "small_only") return LargePoolGone::kSmallOnly;
   return LargePoolGone::kWait;
@@ -99,7 +99,7 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
                                                                       const char* const* argv) {
   SchedulerOptions options;
   CoreOptions& core = options.core;
-  std::string policy = "wait";
+  std::string pool_gone = "wait";
   std::string mode = "auto";
   std::string prefill = "auto";
   auto place_wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.place_wait));
@@ -114,7 +114,7 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   settings.Add("max_requests", &core.max_requests, 1, kMaxRequests, "requests in flight");
   settings.Add("max_queued", &core.max_queued, 0, kMaxRequests,
                "new requests that may wait for a worker with room");
-  settings.AddChoice("large_pool_gone", &policy, {"fail", "small_only", "wait"},
+  settings.AddChoice("large_pool_gone", &pool_gone, {"fail", "small_only", "wait"},
                      "what becomes of requests that need the large model when there is none");
   settings.AddChoice("service_mode", &mode, {"auto", "routed", "large_alone"},
                      "how requests are served that do not say it themselves; auto: as is faster");
@@ -138,7 +138,7 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   if (!run) return std::nullopt;
   TR_ASSIGN_OR_RETURN(core.batching, PolicyOf(batching, core.shared_threshold));
   core.defer_cap = absl::Milliseconds(batching.defer_cap_ms);
-  core.large_pool_gone = PolicyOf(policy);
+  core.large_pool_gone = LargePoolGoneOf(pool_gone);
   core.forced_mode = ForcedModeOf(mode);
   core.large_prefill = PrefillOf(prefill);
   core.place_wait = absl::Milliseconds(place_wait_ms);
