@@ -11,16 +11,17 @@
 #include <deque>
 #include <thread>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/strip.h"
 #include "libs/concurrency/mutex.h"
+#include "libs/config/settings.h"
 #include "libs/rpc/channel_factory.h"
 #include "libs/rpc/client_stream.h"
 #include "libs/status/check.h"
+#include "libs/status/status_macros.h"
 #include "proto/scheduler.grpc.pb.h"
 #include "services/scheduler/opening_rule.h"
 #include "services/scheduler/scheduler_core.h"
 #include "services/scheduler/scheduler_server.h"
+#include "tests/bench/bench_parts.h"
 #include "tests/bench/scripted_peers.h"
 
 namespace tokenrouter::bench {
@@ -30,9 +31,9 @@ constexpr int kPromptTokens = 64;
 constexpr int kNewTokens = 256;
 
 struct Setup {
-  int seconds = 3;
-  int workers = 4;  // Small ones; a large one beside them.
-  int rows = 16;    // Of a frame; also requests per small worker.
+  int32_t seconds = 3;
+  int32_t workers = 4;  // Small ones; a large one beside them.
+  int32_t rows = 16;    // Of a frame; also requests per small worker.
   int depart_every = 0;
   // Time of a worker's step over gRPC; 0: none, credits alone pace the workers, and frames pile up
   // into fewer, larger ones.
@@ -282,22 +283,14 @@ Row RunOverGrpc(const Setup& setup, const ServerProcess& server) {
   return {"grpc_loopback", gateway.tokens() - tokens, 0, wall.count(), server.cpu_seconds() - cpu};
 }
 
-int Main(int argc, char** argv) {
+absl::Status Run(int argc, char** argv) {
   Setup setup;
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view argument = argv[i];
-    const bool understood =
-        (absl::ConsumePrefix(&argument, "--seconds=") &&
-         absl::SimpleAtoi(argument, &setup.seconds)) ||
-        (absl::ConsumePrefix(&argument, "--workers=") &&
-         absl::SimpleAtoi(argument, &setup.workers)) ||
-        (absl::ConsumePrefix(&argument, "--rows=") && absl::SimpleAtoi(argument, &setup.rows));
-    if (!understood || setup.seconds < 1 || setup.workers < 1 || setup.rows < 1) {
-      std::fprintf(stderr, "%s: known are --seconds=S --workers=N --rows=R, each at least 1\n",
-                   argv[i]);
-      return 2;
-    }
-  }
+  Settings settings("scheduler_bench", "What the scheduler costs per token");
+  settings.Add("seconds", &setup.seconds, 1, 600, "measured, of each row");
+  settings.Add("workers", &setup.workers, 1, 1024, "small ones; a large one beside them");
+  settings.Add("rows", &setup.rows, 1, 256, "of a frame; also requests per small worker");
+  TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
+  if (!go_on) return absl::OkStatus();
   const ServerProcess servers[3];
   int next = 0;
   for (const int depart_every : {0, 10}) {
@@ -307,10 +300,12 @@ int Main(int argc, char** argv) {
   }
   setup.step_ms = 5;
   Print(setup, RunOverGrpc(setup, servers[next]));
-  return 0;
+  return absl::OkStatus();
 }
 
 }  // namespace
 }  // namespace tokenrouter::bench
 
-int main(int argc, char** argv) { return tokenrouter::bench::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return tokenrouter::BenchMain(tokenrouter::bench::Run, argc, argv);
+}
