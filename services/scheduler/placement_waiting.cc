@@ -29,7 +29,8 @@ void Placement::Wait(RequestMachine* request) {
   if (large_gone && state_->options.large_pool_gone == LargePoolGone::kFail) {
     conclusion_->Reject(request, RejectReason::kLargePoolGone, absl::StatusCode::kUnavailable,
                         absl::StrCat("pair ", request->spec().pair(),
-                                     " has no large worker and its policy is to fail"));
+                                     " has no large worker; start one, or set --large_pool_gone to "
+                                     "wait or small_only"));
     return;
   }
   request->SetPhase(Phase::kWaiting, state_->now);
