@@ -63,7 +63,7 @@ struct AttachedWorker {
   KvLedger kv;                        // Of the requests in `open` (large side).
   // Before that time nobody is looked for who could give way to the growth of others.
   absl::Time look_for_growth_at = absl::InfinitePast();
-  // Turns that are not yet released, oldest first (large side).
+  // Turns that are not yet released, by request (large side).
   absl::btree_map<uint64_t, Releasable> releasable;
   absl::flat_hash_map<std::pair<std::string, uint32_t>, Position> held;  // From an earlier term.
 
