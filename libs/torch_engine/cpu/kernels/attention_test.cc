@@ -224,6 +224,10 @@ TEST_P(AttentionTest, WritesTheBytesOfTheScalarKernels) {
       ScalarKernels().kv(Format()).store(key.data(), value.data(), head_dim, slot, expected.data());
     }
     EXPECT_EQ(tile, expected) << head_dim;
+    if (Format() != KvFormat::kInt8) continue;
+    const KvTile<int8_t, std::byte> scaled(tile.data(), head_dim);
+    EXPECT_EQ(scaled.key_scales[3], 0.0f);
+    EXPECT_EQ(scaled.value_scales[4], 0.0f) << "too small for the inverse of a scale";
   }
 }
 
