@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "libs/telemetry/plain_json.h"
 
 namespace tokenrouter {
 namespace {
@@ -75,7 +76,7 @@ std::string FormatLogLine(std::string_view timestamp, LogLevel level, std::strin
         },
         field.value());
   }
-  return boost::json::serialize(line);
+  return PlainJson(line);
 }
 
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {

@@ -12,6 +12,7 @@ TEST(LogTest, WritesOneJsonObjectWithTypedFields) {
       FormatLogLine("2026-01-01T00:00:00.000Z", LogLevel::kWarning, "scheduler", "worker_lost",
                     {{"worker", "w\"1\n"}, {"rows", 3}, {"seconds", 0.5}, {"drained", false}});
   EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_NE(line.find("\"seconds\":0.5"), std::string::npos);
   const boost::json::object parsed = boost::json::parse(line).as_object();
   EXPECT_EQ(parsed.at("level").as_string(), "warning");
   EXPECT_EQ(parsed.at("event").as_string(), "worker_lost");

@@ -93,7 +93,8 @@ void GatewayServer::WatchReadiness() {
 }
 
 void GatewayServer::Drain() {
-  LogInfo("drain_started", {{"requests", metrics_.requests_in_flight.Value()}});
+  LogInfo("drain_started",
+          {{"requests", static_cast<int64_t>(metrics_.requests_in_flight.Value())}});
   handler_->BeginDrain();
   grpc_->SetReady(false);
   http_->Drain();
@@ -105,7 +106,7 @@ void GatewayServer::Drain() {
          (http_->active_calls() > 0 || metrics_.requests_in_flight.Value() > 0)) {
     never.WaitFor(&mutex, kDrainPoll);
   }
-  LogInfo("drain_ended", {{"requests", metrics_.requests_in_flight.Value()}});
+  LogInfo("drain_ended", {{"requests", static_cast<int64_t>(metrics_.requests_in_flight.Value())}});
 }
 
 GatewayServer::~GatewayServer() {

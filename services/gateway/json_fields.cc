@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "libs/telemetry/plain_json.h"
 #include "services/gateway/absl_view.h"
 #include "services/gateway/api_error.h"
 #include "services/gateway/utf8.h"
@@ -25,7 +26,7 @@ std::string ShownJson(const json::value& value) {
     const std::string_view text(value.get_string().data(), value.get_string().size());
     return absl::StrCat("\"", View(Utf8Prefix(text, kShownBytes)), "...\"");
   }
-  return json::serialize(value);
+  return PlainJson(value);
 }
 
 const char* JsonKindName(const json::value& value) {

@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 
+#include "libs/telemetry/plain_json.h"
 #include "services/gateway/utf8.h"
 
 namespace tokenrouter {
@@ -11,8 +12,12 @@ namespace {
 namespace json = boost::json;
 
 // JSON has no infinities; a probability of zero is shown as OpenAI shows it.
-double FiniteLogprob(float logprob) { return std::isfinite(logprob) ? logprob : -9999.0; }
-double FiniteEntropy(float entropy) { return std::isfinite(entropy) ? entropy : 0.0; }
+double FiniteLogprob(float logprob) {
+  return std::isfinite(logprob) ? ShortestDecimal(logprob) : -9999.0;
+}
+double FiniteEntropy(float entropy) {
+  return std::isfinite(entropy) ? ShortestDecimal(entropy) : 0.0;
+}
 
 const char* AuthorName(Author author) { return author == Author::kLarge ? "large" : "small"; }
 
@@ -96,7 +101,7 @@ std::string EventWith(const ReplyHeader& header, json::object choice) {
   json::object body = Envelope(header, EventObject(header));
   body["choices"] = json::array{std::move(choice)};
   if (header.include_usage) body["usage"] = nullptr;
-  return json::serialize(body);
+  return PlainJson(body);
 }
 
 json::value TextOrNull(const std::string& text) {
@@ -118,7 +123,7 @@ std::string ErrorJson(const ApiError& error) {
   body["param"] = TextOrNull(error.param);
   body["code"] = TextOrNull(error.code);
   for (const auto& [name, value] : error.numbers) body[name] = value;
-  return json::serialize(json::object{{"error", std::move(body)}});
+  return PlainJson(json::object{{"error", std::move(body)}});
 }
 
 const char* OpenAiFinishReason(FinishReason reason) {
@@ -159,7 +164,7 @@ std::string UsageEvent(const ReplyHeader& header, const UsageCounts& usage) {
   json::object body = Envelope(header, EventObject(header));
   body["choices"] = json::array();
   body["usage"] = Usage(usage);
-  return json::serialize(body);
+  return PlainJson(body);
 }
 
 std::string WholeReply(const ReplyHeader& header, std::span<const ChoiceReply> choices,
@@ -181,7 +186,7 @@ std::string WholeReply(const ReplyHeader& header, std::span<const ChoiceReply> c
   json::object body = Envelope(header, chat ? "chat.completion" : "text_completion");
   body["choices"] = std::move(list);
   body["usage"] = Usage(usage);
-  return json::serialize(body);
+  return PlainJson(body);
 }
 
 }  // namespace tokenrouter
