@@ -16,8 +16,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr const char* kKnownRoutes =
-    "POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /health, GET /version, "
-    "POST /tokenize, POST /detokenize";
+    "POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /v1/models/NAME, "
+    "GET /health, GET /version, POST /tokenize, POST /detokenize";
 
 // Of /tokenize: it runs on the threads that serve everybody.
 constexpr size_t kMaxTokenizeBytes = 256 << 10;
@@ -218,6 +218,9 @@ absl::StatusOr<HttpStep> OpenAiHttp::Detokenize(const HttpRequest& request) cons
   if (parsed.tokens.size() > kMaxDetokenizeIds) {
     return InvalidField("tokens", absl::StrCat("tokens has ", parsed.tokens.size(),
                                                " ids; allowed: at most ", kMaxDetokenizeIds));
+  }
+  for (const TokenId id : parsed.tokens) {
+    TR_RETURN_IF_ERROR(CheckTokenId("tokens", id, intake_->text().vocabulary_size()));
   }
   return JsonReply(
       json::serialize(json::object{{"prompt", intake_->text().Decode(parsed.tokens)}}));

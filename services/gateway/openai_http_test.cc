@@ -222,6 +222,12 @@ TEST_F(OpenAiHttpTest, TokenizesAndBack) {
   EXPECT_EQ(text.at("prompt"), "ab");
 }
 
+TEST_F(OpenAiHttpTest, RefusesIdsThatTheTokenizerDoesNotHave) {
+  const HttpStep reply = Start("POST", "/detokenize", R"({"tokens":[97,99999999]})")->Next();
+  ASSERT_EQ(reply.status, 400);
+  EXPECT_THAT(reply.bytes, HasSubstr("tokens has the token id 99999999; allowed: [0, "));
+}
+
 TEST_F(OpenAiHttpTest, RefusesToDetokenizeWithoutBound) {
   const auto body = [](int ids) {
     std::string text = R"({"tokens":[97)";

@@ -59,12 +59,6 @@ absl::StatusOr<int32_t> FitLength(const GenerationRequest& request, int64_t prom
   return static_cast<int32_t>(std::min(fallback, room));
 }
 
-absl::Status CheckId(const char* field, TokenId id, int32_t usable_ids) {
-  if (id >= 0 && id < usable_ids) return absl::OkStatus();
-  return InvalidField(
-      field, absl::StrCat(field, " has the token id ", id, "; allowed: [0, ", usable_ids - 1, "]"));
-}
-
 // "temperature is 3; allowed: [0, 2]" names its field first.
 absl::Status CheckSampling(const SamplingParameters& sampling) {
   absl::Status status = Validate(sampling);
@@ -110,6 +104,12 @@ v1::RoutingParameters ToWireRouting(const RoutingChoice& choice) {
 }
 
 }  // namespace
+
+absl::Status CheckTokenId(const char* field, TokenId id, int32_t usable_ids) {
+  if (id >= 0 && id < usable_ids) return absl::OkStatus();
+  return InvalidField(
+      field, absl::StrCat(field, " has the token id ", id, "; allowed: [0, ", usable_ids - 1, "]"));
+}
 
 RequestIntake::RequestIntake(IntakeOptions options, const TextModel* model,
                              std::function<uint64_t()> draw_seed)
@@ -166,13 +166,13 @@ absl::StatusOr<std::vector<TokenId>> RequestIntake::Tokenize(const GenerationReq
 absl::Status RequestIntake::CheckIds(const GenerationRequest& request,
                                      const std::vector<TokenId>& prompt, int32_t usable_ids) const {
   for (const TokenId id : prompt) {
-    TR_RETURN_IF_ERROR(CheckId(InputField(request), id, usable_ids));
+    TR_RETURN_IF_ERROR(CheckTokenId(InputField(request), id, usable_ids));
   }
   for (const TokenId id : request.stop_token_ids) {
-    TR_RETURN_IF_ERROR(CheckId("stop_token_ids", id, usable_ids));
+    TR_RETURN_IF_ERROR(CheckTokenId("stop_token_ids", id, usable_ids));
   }
   for (const auto& [id, bias] : request.sampling.logit_bias) {
-    TR_RETURN_IF_ERROR(CheckId("logit_bias", id, usable_ids));
+    TR_RETURN_IF_ERROR(CheckTokenId("logit_bias", id, usable_ids));
   }
   return absl::OkStatus();
 }

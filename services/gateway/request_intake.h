@@ -34,6 +34,9 @@ struct TokenRequest {
   StopMatcher stops;         // Stop strings, the gateway's own business.
 };
 
+// INVALID_ARGUMENT naming `field` and the allowed ids.
+absl::Status CheckTokenId(const char* field, TokenId id, int32_t usable_ids);
+
 class RequestIntake {
  public:
   // `draw_seed` must be thread-safe.
