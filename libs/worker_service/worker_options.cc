@@ -37,7 +37,7 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
   settings->Add("kv_bytes", &o.kv_bytes, int64_t{1} << 16, std::numeric_limits<int64_t>::max() / 2,
                 "memory of the KV cache, allocated at start");
   settings->Add("context_limit", &o.context_limit, 0, 1 << 20,
-                "tokens of one sequence; 0: what the model was made for");
+                "tokens of one sequence, at most what the model was made for; 0: just that");
   settings->Add("tokenizer", &o.tokenizer,
                 "timed, fake: a .gguf file or folder whose tokenizer this worker stands for");
   settings->Add(

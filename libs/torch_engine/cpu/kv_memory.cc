@@ -24,8 +24,8 @@ absl::StatusOr<std::unique_ptr<KvMemory>> KvMemory::Create(const AttentionShape&
   const int64_t blocks = budget_bytes / block_bytes;
   if (blocks < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("KV budget of ", budget_bytes, " bytes holds no block of ", block_bytes,
-                     " bytes (", kKvBlockTokens, " tokens): give at least that much"));
+        absl::StrCat("kv_bytes is ", budget_bytes, ", but one block of ", kKvBlockTokens,
+                     " tokens takes ", block_bytes, " bytes; give at least that much"));
   }
   const size_t bytes = static_cast<size_t>(blocks * block_bytes);
   TR_RETURN_IF_ERROR(RequireAvailableMemory(static_cast<int64_t>(bytes), "the KV cache"));
