@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "libs/concurrency/shutdown_signal.h"
+#include "libs/rpc/grpc_log.h"
 #include "libs/telemetry/log.h"
 #include "libs/worker_service/hash_engine_setup.h"
 #include "libs/worker_service/worker_runner.h"
@@ -41,6 +42,7 @@ int WorkerMain(Role role, int argc, const char* const* argv,
   if (const absl::Status log = InitLog(program, options.log_level); !log.ok()) {
     return Refuse(program, log);
   }
+  SendGrpcLogHere();
   const EngineFactory make_engine = [&](const WorkerOptions& o, const LoadProgress& progress) {
     return o.engine == "torch" ? make_torch_engine(o, progress) : MakeHashEngine(role, o);
   };

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "libs/concurrency/shutdown_signal.h"
+#include "libs/rpc/grpc_log.h"
 #include "libs/telemetry/log.h"
 #include "libs/timing/real_clock.h"
 #include "services/gateway/gateway_options.h"
@@ -35,6 +36,7 @@ int Main(int argc, char** argv) {
   if (!options.ok()) return Fail(options.status(), 2);
   if (!options->has_value()) return 0;
   if (absl::Status log = InitLog("gateway", (*options)->log_level); !log.ok()) return Fail(log, 2);
+  SendGrpcLogHere();
   RaiseFileLimit();
   const auto server = GatewayServer::Start(**options, &RealClock::Get());
   if (!server.ok()) return Fail(server.status(), 1);

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "libs/concurrency/shutdown_signal.h"
+#include "libs/rpc/grpc_log.h"
 #include "libs/telemetry/log.h"
 #include "services/scheduler/scheduler_options.h"
 #include "services/scheduler/scheduler_server.h"
@@ -25,6 +26,7 @@ int Main(int argc, char** argv) {
   if (const absl::Status log = InitLog("scheduler", (*options)->log_level); !log.ok()) {
     return Fail(log, kUsageError);
   }
+  SendGrpcLogHere();
   const auto server = SchedulerServer::Start(**options);
   if (!server.ok()) return Fail(server.status(), 1);
   const int signal = WaitForShutdownSignal();
