@@ -44,9 +44,9 @@ absl::Status RequireAvailableMemory(int64_t bytes, std::string_view what) {
   const int64_t available = AvailableMemoryBytes();
   if (bytes <= available) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      absl::string_view(what.data(), what.size()), " needs ", bytes >> 20,
-      " MiB but the machine has ", available >> 20,
-      " MiB available: give it a smaller budget, use a smaller model or stop other processes"));
+      bytes >> 20, " MiB are needed for ", absl::string_view(what.data(), what.size()), ", but ",
+      available >> 20,
+      " MiB are available; give less kv_bytes, use a smaller model or stop other processes"));
 }
 
 }  // namespace tokenrouter
