@@ -1,5 +1,5 @@
 // What a small KV pool of the large model costs, on the real cores in simulated time (see
-// tests/simulation/kv_pressure.h). One JSON row per pool.
+// tests/simulation/closed_loop.h). One JSON row per pool.
 //   large_kv_bench [--set=h200] [--devices=2] [--n=32] [--r=0.1] [--pools=1,0.25]
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -11,13 +11,13 @@
 #include "libs/config/settings.h"
 #include "libs/status/status_macros.h"
 #include "tests/bench/bench_parts.h"
-#include "tests/simulation/kv_pressure.h"
+#include "tests/simulation/closed_loop.h"
 
 namespace tokenrouter {
 namespace {
 
-using simulation::KvPressureOptions;
-using simulation::KvPressureResult;
+using simulation::ClosedLoopOptions;
+using simulation::ClosedLoopResult;
 
 struct Typed {
   std::vector<double> pools = {1, 0.25};
@@ -31,8 +31,8 @@ LargePrefill PrefillOf(const std::string& name) {
   return name == "eager" ? LargePrefill::kEager : LargePrefill::kIdle;
 }
 
-absl::Status Print(const KvPressureOptions& options, const Typed& typed, double* full) {
-  TR_ASSIGN_OR_RETURN(const KvPressureResult result, RunKvPressure(options));
+absl::Status Print(const ClosedLoopOptions& options, const Typed& typed, double* full) {
+  TR_ASSIGN_OR_RETURN(const ClosedLoopResult result, RunClosedLoop(options));
   if (*full == 0) *full = result.committed_per_s;
   const SchedulerCounters& counters = result.counters;
   const boost::json::object row = {
@@ -60,7 +60,7 @@ absl::Status Print(const KvPressureOptions& options, const Typed& typed, double*
 }
 
 absl::Status Run(int argc, char** argv) {
-  KvPressureOptions options;
+  ClosedLoopOptions options;
   Typed typed;
   Settings settings("large_kv_bench", "What a small KV pool of the large model costs, simulated");
   settings.Add("set", &options.set, "curve set");

@@ -1,15 +1,14 @@
 // A large pool with a quarter of the KV that all requests would like, on the real cores.
-#include "tests/simulation/kv_pressure.h"
-
 #include <gtest/gtest.h>
 
 #include "libs/status/status_matchers.h"
+#include "tests/simulation/closed_loop.h"
 
 namespace tokenrouter::simulation {
 namespace {
 
-KvPressureOptions Options(double pool) {
-  KvPressureOptions options;
+ClosedLoopOptions Options(double pool) {
+  ClosedLoopOptions options;
   options.pool = pool;
   options.rounds = 4;
   options.core.large_prefill = LargePrefill::kIdle;
@@ -17,8 +16,8 @@ KvPressureOptions Options(double pool) {
 }
 
 TEST(KvPressure, AQuarterOfTheKvLosesNothingAndSpendsLittleOnRebuilding) {
-  TR_ASSERT_OK_AND_ASSIGN(const KvPressureResult full, RunKvPressure(Options(1)));
-  TR_ASSERT_OK_AND_ASSIGN(const KvPressureResult quarter, RunKvPressure(Options(0.25)));
+  TR_ASSERT_OK_AND_ASSIGN(const ClosedLoopResult full, RunClosedLoop(Options(1)));
+  TR_ASSERT_OK_AND_ASSIGN(const ClosedLoopResult quarter, RunClosedLoop(Options(0.25)));
   EXPECT_EQ(full.failed, 0);
   EXPECT_EQ(quarter.failed, 0);
   EXPECT_EQ(full.answers, quarter.answers);
@@ -29,12 +28,12 @@ TEST(KvPressure, AQuarterOfTheKvLosesNothingAndSpendsLittleOnRebuilding) {
 }
 
 TEST(KvPressure, NobodyStandsStillForLongBesideLongAnswers) {
-  KvPressureOptions options = Options(0.25);
+  ClosedLoopOptions options = Options(0.25);
   options.requests = 8;
   options.new_tokens = 600;
   options.core.place_wait = absl::Seconds(1);
   options.core.rebuild_share = 0.5;
-  TR_ASSERT_OK_AND_ASSIGN(const KvPressureResult result, RunKvPressure(options));
+  TR_ASSERT_OK_AND_ASSIGN(const ClosedLoopResult result, RunClosedLoop(options));
   EXPECT_EQ(result.failed, 0);
   EXPECT_LT(result.longest_wait, absl::Seconds(8));
 }
@@ -43,11 +42,11 @@ TEST(KvPressure, ASharedDeviceAndEveryPrefillFinishAll) {
   for (const bool shared : {false, true}) {
     for (const LargePrefill when :
          {LargePrefill::kLazy, LargePrefill::kIdle, LargePrefill::kEager}) {
-      KvPressureOptions options = Options(0.25);
+      ClosedLoopOptions options = Options(0.25);
       options.requests = 8;
       options.shared_device = shared;
       options.core.large_prefill = when;
-      TR_ASSERT_OK_AND_ASSIGN(const KvPressureResult result, RunKvPressure(options));
+      TR_ASSERT_OK_AND_ASSIGN(const ClosedLoopResult result, RunClosedLoop(options));
       EXPECT_EQ(result.failed, 0);
       EXPECT_EQ(result.answers.size(), 32u);
     }

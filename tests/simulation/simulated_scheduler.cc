@@ -118,19 +118,26 @@ void SimulatedScheduler::Flush() {
   });
 }
 
-// Any plan must do: whatever it says, answers stay the same and all of them end.
-void SimulatedScheduler::DrawPlans() {
+BatchingPolicy SimulatedScheduler::PolicyFor(const PlanInputs& wanted) {
+  if (make_plans_) {
+    const absl::StatusOr<PairPlan> plan = MakePlan(wanted);
+    TR_CHECK(plan.ok()) << plan.status();
+    return plan->prediction.policy;
+  }
+  return {.kind = BatchingPolicy::Kind::kModel,
+          .m_large = static_cast<int>(random_->Between(1, wanted.requests)),
+          .beta = 0.1 * static_cast<double>(random_->Between(3, 20))};
+}
+
+void SimulatedScheduler::AdoptPlans() {
   for (const PlanInputs& wanted : core_->WantedPlans(events_->now())) {
     // Of a pair that is worth routing: the mode is drawn elsewhere.
-    PairPlan plan{.inputs = wanted,
-                  .prediction = {.policy = {},
-                                 .routed_per_s = 2,
-                                 .large_alone_per_s = 1,
-                                 .routed_ms_per_token = 1,
-                                 .large_alone_ms_per_token = 1000}};
-    plan.prediction.policy = {.kind = BatchingPolicy::Kind::kModel,
-                              .m_large = static_cast<int>(random_->Between(1, wanted.requests)),
-                              .beta = 0.1 * static_cast<double>(random_->Between(3, 20))};
+    const PairPlan plan{.inputs = wanted,
+                        .prediction = {.policy = PolicyFor(wanted),
+                                       .routed_per_s = 2,
+                                       .large_alone_per_s = 1,
+                                       .routed_ms_per_token = 1,
+                                       .large_alone_ms_per_token = 1000}};
     core_->AdoptPlan(wanted.pair, plan, absl::Microseconds(1), events_->now());
   }
 }
@@ -146,7 +153,7 @@ void SimulatedScheduler::Tick(int generation) {
   if (events_->now() - last_tick_ > options_.heartbeat) core_->ForgivePause(events_->now());
   last_tick_ = events_->now();
   core_->OnTick(events_->now());
-  DrawPlans();
+  AdoptPlans();
   Flush();
   CheckWaits();
   for (const auto& turns : core_->counters().lease_turns) {

@@ -27,6 +27,9 @@ class SimulatedScheduler : public Output {
   void Kill();
   // The process stands still for so long; what arrives waits.
   void Freeze(absl::Duration time);
+  // Waits follow the plans that a real scheduler would make; otherwise plans are drawn at random:
+  // any must do, since answers depend on none.
+  void MakePlans() { make_plans_ = true; }
   // In force from now on, here and in what is started later.
   void ForceMode(ServiceMode mode) {
     options_.forced_mode = mode;
@@ -53,7 +56,8 @@ class SimulatedScheduler : public Output {
   void FlushSoon();
   void Tick(int generation);
   void Flush();
-  void DrawPlans();
+  void AdoptPlans();
+  BatchingPolicy PolicyFor(const PlanInputs& wanted);
   void CheckWaits() const;
 
   EventQueue* const events_;
@@ -64,6 +68,7 @@ class SimulatedScheduler : public Output {
   int restarts_ = 0;
   uint64_t expired_leases_ = 0;
   bool flush_due_ = false;
+  bool make_plans_ = false;
   absl::Time last_tick_;
   absl::Time wake_at_ = absl::InfiniteFuture();  // For the core's next deadline.
   absl::Time frozen_until_ = absl::InfinitePast();

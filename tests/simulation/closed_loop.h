@@ -1,6 +1,6 @@
 // A closed loop of like requests on the real cores with the step times of a curve set, in simulated
-// time: what a small KV pool of the large model costs. Deterministic; a simulated second takes
-// some tens of milliseconds.
+// time: what a policy gains, or what a small KV pool of the large model costs. Deterministic; a
+// simulated second takes some tens of milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace tokenrouter::simulation {
 
-struct KvPressureOptions {
+struct ClosedLoopOptions {
   std::string set = "h200";
   bool shared_device = false;
   int requests = 32;  // Always live.
@@ -24,10 +24,12 @@ struct KvPressureOptions {
   int new_tokens = 128;
   double pool = 1.0;  // Share of the blocks that all requests need at their full lengths.
   int rounds = 8;     // So many times `requests` run in all; the first fourth only warms up.
+  // Each way of a frame takes between these; a hop is two of them.
+  absl::Duration least_delay = absl::Microseconds(100), most_delay = absl::Microseconds(200);
   CoreOptions core;
 };
 
-struct KvPressureResult {
+struct ClosedLoopResult {
   double committed_per_s = 0;
   int64_t large_blocks = 0;
   SchedulerCounters counters;
@@ -39,6 +41,6 @@ struct KvPressureResult {
 };
 
 // INVALID_ARGUMENT for an unknown set.
-absl::StatusOr<KvPressureResult> RunKvPressure(const KvPressureOptions& options);
+absl::StatusOr<ClosedLoopResult> RunClosedLoop(const ClosedLoopOptions& options);
 
 }  // namespace tokenrouter::simulation

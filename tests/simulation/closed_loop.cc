@@ -1,4 +1,4 @@
-#include "tests/simulation/kv_pressure.h"
+#include "tests/simulation/closed_loop.h"
 
 #include <memory>
 
@@ -16,12 +16,13 @@ constexpr int32_t kBlock = 16;
 constexpr absl::Duration kLook = absl::Milliseconds(1);  // For requests that ended.
 constexpr absl::Duration kGiveUp = absl::Hours(2);
 
-class KvPressure {
+class ClosedLoop {
  public:
-  explicit KvPressure(const KvPressureOptions& options) : options_(options) {}
+  explicit ClosedLoop(const ClosedLoopOptions& options) : options_(options) {}
 
-  absl::StatusOr<KvPressureResult> Run() {
+  absl::StatusOr<ClosedLoopResult> Run() {
     scheduler_ = std::make_unique<SimulatedScheduler>(&events_, &random_, options_.core);
+    scheduler_->MakePlans();
     scheduler_->Start(absl::ZeroDuration());
     for (const Role role : {Role::kSmall, Role::kLarge}) TR_RETURN_IF_ERROR(AddWorker(role));
     gateway_ = std::make_unique<SimulatedGateway>(&events_, &random_, scheduler_.get(), "gateway",
@@ -107,7 +108,7 @@ class KvPressure {
     return tokens;
   }
 
-  KvPressureResult Report() {
+  ClosedLoopResult Report() {
     result_.committed_per_s =
         static_cast<double>(tokens_after_ - tokens_before_) / absl::ToDoubleSeconds(to_ - from_);
     result_.counters = scheduler_->core().counters();
@@ -122,11 +123,11 @@ class KvPressure {
     return result_;
   }
 
-  const KvPressureOptions options_;
+  const ClosedLoopOptions options_;
   EventQueue events_;
   RandomSource random_{1};
-  const WireDelays delays_ = {.low = absl::Microseconds(100),
-                              .high = absl::Microseconds(200),
+  const WireDelays delays_ = {.low = options_.least_delay,
+                              .high = options_.most_delay,
                               .slow_share = 0,
                               .slow = absl::Milliseconds(1)};
   std::unique_ptr<SimulatedScheduler> scheduler_;
@@ -135,13 +136,13 @@ class KvPressure {
   int started_ = 0, ended_ = 0;
   absl::Time from_, to_;
   uint64_t tokens_before_ = 0, tokens_after_ = 0;
-  KvPressureResult result_;
+  ClosedLoopResult result_;
 };
 
 }  // namespace
 
-absl::StatusOr<KvPressureResult> RunKvPressure(const KvPressureOptions& options) {
-  return KvPressure(options).Run();
+absl::StatusOr<ClosedLoopResult> RunClosedLoop(const ClosedLoopOptions& options) {
+  return ClosedLoop(options).Run();
 }
 
 }  // namespace tokenrouter::simulation
