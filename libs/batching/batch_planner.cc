@@ -21,6 +21,7 @@ class Planner {
             .push_back(i);
       } else if (sequences_[i].choices == 0 && Remaining(i) >= kAheadIds) {
         idle.push_back(i);
+        plan_.ahead_ids += Remaining(i);
       }
     }
     ready_rows_ = static_cast<int64_t>(brief.size() + lengthy.size());
@@ -180,6 +181,7 @@ class Planner {
   void Add(size_t index, int64_t ids, int32_t choices) {
     blocks_left_ -= NewBlocks(index, ids);
     tokens_left_ -= ids;
+    if (!sequences_[index].ready) plan_.ahead_ids -= ids;
     plan_.rows.push_back({index, static_cast<int32_t>(ids), choices});
   }
 

@@ -49,13 +49,14 @@ struct BatchPlan {
   std::vector<PlannedRow> rows;
   std::vector<size_t> starved;  // Ready rows that got no row for want of blocks.
   bool idle = false;            // Rows only catch up.
+  int64_t ahead_ids = 0;        // Left of rows without a turn that later steps catch up with.
 };
 
 // Ids left to read of a row that counts as short.
 inline constexpr int32_t kShortRowIds = 32;
 // Fewer are not read ahead: the row's next turn reads them at next to no cost, while a step of its
 // own keeps the device from a turn that may come at any moment.
-inline constexpr int32_t kAheadIds = 16;
+inline constexpr int32_t kAheadIds = 64;
 
 BatchPlan PlanBatch(std::span<const RowSnapshot> sequences, const StepBudget& budget);
 

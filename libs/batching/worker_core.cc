@@ -137,6 +137,7 @@ v1::WorkerFrame WorkerCore::Complete(PlannedStep step, absl::Time now) {
   report.set_predicted_us(absl::ToInt64Microseconds(step.predicted));
   report.set_ready(Ready());
   report.set_free_blocks(free_blocks());
+  report.set_ahead_ids(step.ahead_ids);
   MovePendingTo(&frame, now);
   return frame;
 }

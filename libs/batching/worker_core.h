@@ -85,6 +85,7 @@ struct PlannedStep {
   absl::Time started;
   absl::Duration predicted;
   bool idle = false;
+  int64_t ahead_ids = 0;  // BatchPlan's.
 };
 
 class WorkerCore {

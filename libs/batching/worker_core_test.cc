@@ -53,7 +53,7 @@ TEST_F(WorkerCoreTest, DropsFramesOfAnotherTerm) {
 TEST_F(WorkerCoreTest, ALargeTurnWaitsForItsRelease) {
   Start({.role = Role::kLarge});
   Attach();
-  Open(OpenOf(1, Spec("a", "always"), std::vector<TokenId>(20, 2)));
+  Open(OpenOf(1, Spec("a", "always"), std::vector<TokenId>(kAheadIds + 1, 2)));
   EXPECT_EQ(core_->Waiting(), 1);
   v1::CommandFrame release = Commands();
   release.add_releases(1);
@@ -156,15 +156,26 @@ TEST_F(WorkerCoreTest, CatchesUpWithoutATurnOnlyOnADeviceOfItsOwn) {
   for (const char* device_key : {"", "shared"}) {
     Start({.device_key = device_key});
     Attach();
-    Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(20, 2), /*turn=*/false));
+    Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(kAheadIds, 2), /*turn=*/false));
     const auto frame = Step();
     EXPECT_EQ(frame.has_value(), *device_key == '\0');
     if (frame.has_value()) {
-      EXPECT_EQ(frame->step().new_ids(), 20);
+      EXPECT_EQ(frame->step().new_ids(), kAheadIds);
       EXPECT_THAT(frame->rows(), SizeIs(0));
     }
     EXPECT_FALSE(Step().has_value());
   }
+}
+
+TEST_F(WorkerCoreTest, TellsWhatItStillReadsAhead) {
+  Start({.idle_step_tokens = kAheadIds});
+  Attach();
+  Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(2 * kAheadIds + 1, 2), /*turn=*/false));
+  EXPECT_EQ(Step()->step().ahead_ids(), kAheadIds + 1);
+  Open(OpenOf(2, Spec("b", "never"), {1, 2, 3}));
+  EXPECT_EQ(Step()->step().ahead_ids(), kAheadIds + 1) << "a turn comes first";
+  Close(2);
+  EXPECT_EQ(Step()->step().ahead_ids(), 1);
 }
 
 // Knows that an id takes a millisecond.

@@ -116,6 +116,7 @@ PlannedStep WorkerCore::MakeStep(const std::vector<SequenceState*>& sequences,
   PlannedStep step;
   step.started = now;
   step.idle = plan.idle;
+  step.ahead_ids = plan.ahead_ids;
   for (const PlannedRow& planned : plan.rows) {
     SequenceState& sequence = *sequences[planned.index];
     const Position first = engine_->Length(sequence.id);

@@ -53,21 +53,65 @@ double Staying(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   return snapshot.own.running() ? (1 - rule.returned) * snapshot.own.rows : 0.0;
 }
 
+// Rows of that step that the small side gets back.
+double Returning(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
+  return snapshot.own.running() ? rule.returned * snapshot.own.rows : 0.0;
+}
+
+// Whether the large worker goes on by itself when its own step ends. Rows that reach it a little
+// too late then wait for a whole step, and holding them back would make no step fuller.
+bool GoesOn(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
+  return snapshot.own.running() && (Staying(snapshot, rule) >= 0.5 || snapshot.ahead_ids > 0);
+}
+
+bool NothingComes(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
+  return snapshot.busy_small == 0 && Returning(snapshot, rule) < 0.5;
+}
+
+// Until rows that are released reach the large worker as its own step of `predicted` ends.
+absl::Duration UntilFree(const ReleaseSnapshot& snapshot, const ReleaseRule& rule,
+                         absl::Duration predicted) {
+  if (!snapshot.own.running()) return absl::ZeroDuration();
+  const absl::Duration left = snapshot.own.since + predicted - rule.hop - snapshot.now;
+  return std::max(absl::ZeroDuration(), left);
+}
+
+// The least that its own step takes: one id a row.
+absl::Duration LeastOfOwn(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
+  const RunningStep& own = snapshot.own;
+  const double beyond =
+      Predict(rule.large, own.rows, own.ids) - Predict(rule.large, own.rows, own.rows);
+  return own.predicted - absl::Milliseconds(std::max(0.0, beyond));
+}
+
+// The end of a small step.
 struct Event {
-  absl::Duration remaining;
-  absl::Duration predicted;
+  absl::Duration wait;       // That it costs: what its own step takes costs nothing.
+  absl::Duration predicted;  // Of the small step.
   int32_t rows = 0;
 };
 
-// Ends of small steps that can be foreseen, soonest first.
-std::vector<Event> EventsOf(const ReleaseSnapshot& snapshot, double spread) {
+// Ends that can be foreseen, soonest first: of the small steps that run, and when all of those end
+// before the large worker's own step, of the one that its rows will start.
+std::vector<Event> EventsOf(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
+  const absl::Duration free = UntilFree(snapshot, rule, snapshot.own.predicted);
+  const double spread = rule.small->RelativeSpread();
   std::vector<Event> events;
+  absl::Duration last = absl::ZeroDuration();
   for (const RunningStep& step : snapshot.small) {
     if (!step.running() || EndUnknown(step, spread, snapshot.now)) continue;
-    events.push_back({Remaining(step, spread, snapshot.now), step.predicted, step.rows});
+    const absl::Duration wait = Remaining(step, spread, snapshot.now) - free;
+    events.push_back({std::max(absl::ZeroDuration(), wait), step.predicted, step.rows});
+    last = std::max(last, wait);
+  }
+  const auto back = static_cast<int32_t>(std::lround(Returning(snapshot, rule)));
+  if (back > 0 && last == absl::ZeroDuration()) {
+    // There, and back again.
+    const absl::Duration step = 2 * rule.hop + absl::Milliseconds(rule.small->Predict(back, back));
+    events.push_back({step, step, back});
   }
   std::sort(events.begin(), events.end(),
-            [](const Event& a, const Event& b) { return a.remaining < b.remaining; });
+            [](const Event& a, const Event& b) { return a.wait < b.wait; });
   if (events.size() > kMaxEvents) events.resize(kMaxEvents);
   return events;
 }
@@ -75,22 +119,23 @@ std::vector<Event> EventsOf(const ReleaseSnapshot& snapshot, double spread) {
 // Waits for the first of the coming ends that is near enough for what arrives until then.
 ReleaseDecision Balance(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   if (snapshot.armed <= snapshot.now) return Release(WaitOutcome::kTimer);
-  if (snapshot.busy_small == 0) return Release(WaitOutcome::kIdle);
-  if (Staying(snapshot, rule) >= 0.5) return Release(WaitOutcome::kBalance);
+  if (NothingComes(snapshot, rule)) return Release(WaitOutcome::kIdle);
+  if (GoesOn(snapshot, rule)) return Release(WaitOutcome::kBalance);
   const bool known = rule.small != nullptr && rule.large != nullptr &&
                      rule.large->observations() > 0 && rule.routed > 0;
   if (!known) return Release(WaitOutcome::kImmediate);
-  const std::vector<Event> events = EventsOf(snapshot, rule.small->RelativeSpread());
+  const std::vector<Event> events = EventsOf(snapshot, rule);
   if (events.empty()) return Release(WaitOutcome::kImmediate);
   double arrivals = 0;
   for (const Event& event : events) {
     arrivals += rule.routed_lower * event.rows;
     const absl::Duration threshold = absl::Milliseconds(WaitThreshold(snapshot, rule, arrivals));
-    if (event.remaining >= threshold) continue;
+    if (event.wait >= threshold) continue;
     ReleaseDecision wait;
     wait.armed = snapshot.armed;
     if (wait.armed == absl::InfiniteFuture()) {
-      wait.armed = snapshot.now + std::max(threshold, event.predicted);
+      wait.armed = snapshot.now + UntilFree(snapshot, rule, snapshot.own.predicted) +
+                   std::max(threshold, event.predicted);
     }
     wait.until = wait.armed;
     return wait;
@@ -106,7 +151,7 @@ ReleaseDecision ByPolicy(const ReleaseSnapshot& snapshot, const ReleaseRule& rul
           rule.policy.m_large) {
         return Release(WaitOutcome::kSize);
       }
-      if (snapshot.busy_small == 0) return Release(WaitOutcome::kIdle);
+      if (NothingComes(snapshot, rule)) return Release(WaitOutcome::kIdle);
       return wait;
     case Kind::kFixedWait: {
       absl::Time oldest = snapshot.waiting[0].since;
@@ -134,16 +179,11 @@ ReleaseDecision DecideRelease(const ReleaseSnapshot& snapshot, const ReleaseRule
   if (!MayWait(rule.policy)) return Release(WaitOutcome::kImmediate);
   const absl::Time bound = EarliestBound(snapshot, rule);
   if (snapshot.now >= bound) return Release(WaitOutcome::kBound);
-  // Less what ids beyond one a row may take: rows that come too early wait at the worker, rows that
-  // come too late find it idle.
-  const RunningStep& own = snapshot.own;
-  const double beyond =
-      Predict(rule.large, own.rows, own.ids) - Predict(rule.large, own.rows, own.rows);
-  const absl::Time hold =
-      own.since + own.predicted - absl::Milliseconds(std::max(0.0, beyond)) - rule.hop;
   ReleaseDecision decision;
-  if (snapshot.own.running() && snapshot.now < hold) {
-    decision.until = hold;
+  // Rows that come too early wait at the worker, rows that come too late find it idle.
+  const absl::Duration hold = UntilFree(snapshot, rule, LeastOfOwn(snapshot, rule));
+  if (hold > absl::ZeroDuration() && !GoesOn(snapshot, rule)) {
+    decision.until = snapshot.now + hold;
   } else {
     decision = ByPolicy(snapshot, rule);
   }

@@ -6,8 +6,10 @@
 //   fixed wait             once the oldest row has waited wait_large_ms
 //   model                  delay balance against the small steps that run (batching model, 5a)
 // Except under greedy rows wait while the large worker itself runs a step, so that whatever comes
-// meanwhile joins them; the decision is taken one hop before that step's predicted end and reaches
-// the worker as it ends.
+// meanwhile joins them; the decision is taken one hop before the least that this step takes and
+// foresees the small step that its rows will start. A worker that goes on by itself when the step
+// ends (rows that write on, histories read ahead) gets its rows at once: it would not wait for
+// them.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +47,7 @@ struct ReleaseSnapshot {
   absl::Time now;
   std::span<const Row> waiting;        // At least one.
   RunningStep own;                     // Of the large worker.
+  int64_t ahead_ids = 0;               // Of rows without a turn that it reads whenever it can.
   std::span<const RunningStep> small;  // Steps that the pair's small workers run.
   int32_t busy_small = 0;              // Rows ready or running there.
   // Where the present wait for a small step ends whatever happens; infinite: none is armed.

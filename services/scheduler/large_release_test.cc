@@ -164,6 +164,57 @@ TEST_F(LargeReleaseTest, HoldsRowsUntilItsOwnStepEndsButOneHop) {
   EXPECT_EQ(Decide(two).outcome, WaitOutcome::kSize);
 }
 
+TEST_F(LargeReleaseTest, HoldsRowsNoLongerThanTheLeastThatItsOwnStepTakes) {
+  large_ = Curve(15, .15, .12);
+  Wait(3);
+  rule_.hop = Ms(1);
+  snapshot_.busy_small = 1;
+  // 20 + .6 + 4.8, of which .48 are sure.
+  snapshot_.own = {.since = kNow, .rows = 4, .ids = 40, .predicted = Ms(20.4)};
+  const BatchingPolicy two = {.kind = Kind::kStatic, .m_large = 2};
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(Decide(two).until - kNow), 20.4 - 4.32 - 1, .05);
+  snapshot_.now += Ms(15.5);
+  EXPECT_EQ(Decide(two).outcome, WaitOutcome::kSize);
+}
+
+TEST_F(LargeReleaseTest, HoldsNothingFromAWorkerThatGoesOnByItself) {
+  Wait(1);
+  SmallStep(4, Ms(30), Ms(1));
+  snapshot_.own = {.since = kNow, .rows = 4, .predicted = Ms(30)};
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
+  snapshot_.ahead_ids = 1;
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance);
+  snapshot_.own = {};
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release) << "nothing is known of a step that reads";
+}
+
+// The small step that the rows of the large step in progress will start is an end like others: it
+// costs its own time and both ways.
+TEST_F(LargeReleaseTest, ForeseesTheSmallStepThatItsOwnRowsStart) {
+  rule_.routed = rule_.routed_lower = .4;
+  small_ = Curve(3, .01);
+  Wait(2);
+  snapshot_.own = {.since = kNow - Ms(30), .rows = 6, .ids = 6, .predicted = Ms(30)};
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
+  rule_.hop = Ms(8);
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance);
+  rule_.hop = absl::ZeroDuration();
+  EXPECT_FALSE(Decide({.kind = Kind::kStatic, .m_large = 3}).release) << "six are on their way";
+  rule_.returned = .05;
+  EXPECT_TRUE(Decide({.kind = Kind::kModel}).release);
+}
+
+TEST_F(LargeReleaseTest, WaitingCostsNothingWhileItsOwnStepRuns) {
+  Wait(1);
+  // Its ids are not sure to take their time, so the decision comes before the predicted end.
+  large_ = Curve(24, .1, .2);
+  snapshot_.own = {.since = kNow - Ms(24), .rows = 4, .ids = 40, .predicted = Ms(32.4)};
+  SmallStep(4, Ms(20), Ms(13));
+  EXPECT_FALSE(Decide({.kind = Kind::kModel, .beta = 1}).release);
+  snapshot_.own = {};
+  EXPECT_TRUE(Decide({.kind = Kind::kModel, .beta = 1}).release);
+}
+
 TEST_F(LargeReleaseTest, RowsJoinAStepThatBeginsInAnyCase) {
   Wait(2);
   SmallStep(4, Ms(30), Ms(1));

@@ -63,6 +63,7 @@ ReleaseDecision ReleaseControl::Judge(const AttachedWorker& worker) {
   return DecideRelease({.now = state_->now,
                         .waiting = rows_,
                         .own = worker.step,
+                        .ahead_ids = worker.ahead_ids,
                         .small = steps_,
                         .busy_small = busy_small,
                         .armed = worker.release_armed},

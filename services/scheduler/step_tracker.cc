@@ -26,6 +26,7 @@ void StepTracker::Ended(AttachedWorker* worker, const v1::StepReport& report) {
   worker->granted_at = absl::InfinitePast();
   worker->step = {};
   worker->step_from_idle = false;
+  worker->ahead_ids = report.ahead_ids();
   state_->may_start.insert(worker->stream);
   if (worker->role == Role::kLarge) {
     state_->large_steps_changed.insert(worker->pair);

@@ -76,6 +76,7 @@ struct AttachedWorker {
   RunningStep step;
   bool step_from_idle = true;  // It ran nothing before: the step also took the way there and back.
   int64_t unread_ids = 0;      // Of its ready rows (RequestMachine::Unread).
+  int64_t ahead_ids = 0;       // Its last StepReport's.
   // On a shared device, of its rows that are ready: since when the oldest waits, and when one of
   // them must start at the latest.
   absl::Time oldest_ready = absl::InfiniteFuture();
