@@ -1,13 +1,13 @@
 // Proof of the batching model. JSON rows, by part:
 //   grid      simulated: the model against the best of greedy, static, fixed wait, longest queue
 //   exact     simulated: the model against the optimum of the exact solver, up to 16 requests
+//   cores     the real cores in simulated time, two devices: against the simulator and baselines
 //   timed     real processes on timed engines: measured against simulated, model against baselines
-//   large_kv  real processes on timed engines: a small KV pool of the large model against a full
-//   one overhead  real processes: latency that routing adds, processor time per token plot_* draws
-//   the rows of an earlier run: --rows=FILE --plot=FILE.svg
+//   large_kv  real processes on timed engines: a small KV pool of the large model beside a full one
+//   overhead  real processes: latency that routing adds, processor time per token
+//   plot_*    draws the rows of an earlier run: --rows=FILE --plot=FILE.svg
 //
-//   batching_bench [--part=grid,exact] [--set=h200] [--devices=1,2] [--n=1,16,64]
-//
+//   batching_bench [--part=grid,exact,cores,timed,large_kv,overhead] [--set=h200] [--n=1,16,64]
 // The real pair is serve_bench. timed and overhead want a quiet machine.
 #include <algorithm>
 #include <cstdlib>
@@ -22,6 +22,7 @@
 #include "libs/status/status_macros.h"
 #include "tests/bench/batching_options.h"
 #include "tests/bench/bench_parts.h"
+#include "tests/bench/cores_part.h"
 #include "tests/bench/grid_part.h"
 #include "tests/bench/large_kv_part.h"
 #include "tests/bench/overhead_part.h"
@@ -33,9 +34,9 @@ namespace {
 
 const BenchParts<BatchingBenchOptions>& Parts() {
   static const auto* const parts = new BenchParts<BatchingBenchOptions>{
-      {"grid", RunGridPart},        {"exact", RunExactPart},       {"timed", RunTimedPart},
-      {"large_kv", RunLargeKvPart}, {"overhead", RunOverheadPart}, {"plot_grid", PlotGrid},
-      {"plot_timed", PlotTimed}};
+      {"grid", RunGridPart},   {"exact", RunExactPart},      {"cores", RunCoresPart},
+      {"timed", RunTimedPart}, {"large_kv", RunLargeKvPart}, {"overhead", RunOverheadPart},
+      {"plot_grid", PlotGrid}, {"plot_timed", PlotTimed}};
   return *parts;
 }
 
