@@ -204,13 +204,24 @@ TEST_F(LargeReleaseTest, ForeseesTheSmallStepThatItsOwnRowsStart) {
   EXPECT_TRUE(Decide({.kind = Kind::kModel}).release);
 }
 
+TEST_F(LargeReleaseTest, ForeseesNoSmallStepBesideOneThatRunsOn) {
+  rule_.routed = rule_.routed_lower = .4;
+  Wait(2);
+  snapshot_.own = {.since = kNow - Ms(30), .rows = 6, .ids = 6, .predicted = Ms(30)};
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
+  SmallStep(1, Ms(40), Ms(39));
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance) << "they would join it";
+}
+
 TEST_F(LargeReleaseTest, WaitingCostsNothingWhileItsOwnStepRuns) {
   Wait(1);
   // Its ids are not sure to take their time, so the decision comes before the predicted end.
   large_ = Curve(24, .1, .2);
-  snapshot_.own = {.since = kNow - Ms(24), .rows = 4, .ids = 40, .predicted = Ms(32.4)};
-  SmallStep(4, Ms(20), Ms(13));
-  EXPECT_FALSE(Decide({.kind = Kind::kModel, .beta = 1}).release);
+  snapshot_.own = {.since = kNow - Ms(26), .rows = 4, .ids = 40, .predicted = Ms(32.4)};
+  SmallStep(4, Ms(20), Ms(11));
+  const ReleaseDecision wait = Decide({.kind = Kind::kModel, .beta = 1});
+  EXPECT_FALSE(wait.release);
+  EXPECT_EQ(wait.armed, kNow + Ms(6.4) + Ms(20));
   snapshot_.own = {};
   EXPECT_TRUE(Decide({.kind = Kind::kModel, .beta = 1}).release);
 }
