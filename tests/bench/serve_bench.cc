@@ -9,7 +9,8 @@
 //   small_alone  with --small_alone
 //   core_each    with --core_each: routed, no turns; each worker has one thread
 // Before its bursts count, the controller has served two of them at this number of clients.
-// The bound is the rate of the best threshold on the step curves measured in this run.
+// The bound is the rate of the best threshold on the step curves measured in this run, without and
+// with the prompts that the large side reads at its first turn, while answers are written.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>

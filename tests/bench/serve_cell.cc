@@ -1,5 +1,7 @@
 #include "tests/bench/serve_cell.h"
 
+#include <algorithm>
+
 #include "libs/status/status_macros.h"
 
 namespace tokenrouter {
@@ -24,6 +26,13 @@ double Bound(const MeasuredCurve curves[2], double large_share, int clients) {
   if (large_share <= 0) return 1000.0 * clients / curves[0].Milliseconds(clients, clients);
   if (large_share >= 1) return 1000.0 * clients / curves[1].Milliseconds(clients, clients);
   return BestSharedRate(curves[0], curves[1], clients, large_share);
+}
+
+// The same with so many ids of prompts per token, which the large model reads in between.
+double WithPrompts(double bound, const MeasuredCurve& large, double ids_per_token) {
+  constexpr int kLong = 128;
+  const double per_id = (large.Milliseconds(1, kLong) - large.Milliseconds(1, 1)) / (kLong - 1);
+  return 1 / (1 / bound + ids_per_token * per_id / 1000);
 }
 
 }  // namespace
@@ -54,6 +63,11 @@ boost::json::object ServeCell::Row(const ServedSystem& system, int clients,
                                    const MeasuredCurve curves[2]) const {
   const double share = static_cast<double>(large_tokens_) / tokens_;
   const double bound = Bound(curves, share, clients);
+  // Every token is read once by the large model as well; what it read beyond that were prompts. If
+  // it writes all of the answer, it has read them before the first token.
+  const double prompt_ids =
+      share < 1 ? std::max(0.0, catch_up_ids_ + large_tokens_ - tokens_) / tokens_ : 0;
+  const double with_prompts = WithPrompts(bound, curves[1], prompt_ids);
   return {{"bench", "serve"},
           {"system", system.name},
           {"clients", clients},
@@ -69,7 +83,9 @@ boost::json::object ServeCell::Row(const ServedSystem& system, int clients,
           {"mean_batch_large", steps_[1] > 0 ? rows_[1] / steps_[1] : 0},
           {"catch_up_ids", catch_up_ids_},
           {"bound", bound},
-          {"share_of_bound", decode_per_s() / bound}};
+          {"share_of_bound", decode_per_s() / bound},
+          {"bound_with_prompts", with_prompts},
+          {"share_of_bound_with_prompts", decode_per_s() / with_prompts}};
 }
 
 }  // namespace tokenrouter

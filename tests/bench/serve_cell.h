@@ -34,8 +34,8 @@ class ServeCell {
   double tokens_per_s() const { return tokens_ / seconds_; }
 
   // `curves`: small and large, measured in this run; the bound is the rate of the best threshold on
-  // them at this cell's share of large tokens, with no overhead at all. REQUIRES: a burst was
-  // added.
+  // them at this cell's share of large tokens, with no overhead at all, and the same with the
+  // prompts that the large side reads while answers are written. REQUIRES: a burst was added.
   boost::json::object Row(const ServedSystem& system, int clients,
                           const MeasuredCurve curves[2]) const;
 
