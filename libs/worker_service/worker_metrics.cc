@@ -1,9 +1,32 @@
 #include "libs/worker_service/worker_metrics.h"
 
+#include <utility>
+
 namespace tokenrouter {
 namespace {
 
 std::string Name(const char* what) { return std::string("tokenrouter_worker_") + what; }
+
+MetricLabels Labels(Role role, MetricLabels labels) {
+  labels.emplace("role", RoleName(role));
+  return labels;
+}
+
+prometheus::Counter& Counter(prometheus::Registry* registry, Role role, const char* what,
+                             const char* help, MetricLabels labels = {}) {
+  return AddCounter(registry, Name(what), help, Labels(role, std::move(labels)));
+}
+
+prometheus::Gauge& Gauge(prometheus::Registry* registry, Role role, const char* what,
+                         const char* help, MetricLabels labels = {}) {
+  return AddGauge(registry, Name(what), help, Labels(role, std::move(labels)));
+}
+
+prometheus::Histogram& Histogram(prometheus::Registry* registry, Role role, const char* what,
+                                 const char* help,
+                                 const prometheus::Histogram::BucketBoundaries& bounds) {
+  return AddHistogram(registry, Name(what), help, bounds, Labels(role, {}));
+}
 
 // Nats; half of a sure model's tokens lie below the first bound.
 const prometheus::Histogram::BucketBoundaries kEntropyBuckets = {
@@ -12,46 +35,44 @@ const prometheus::Histogram::BucketBoundaries kEntropyBuckets = {
 }  // namespace
 
 WorkerMetrics::WorkerMetrics(prometheus::Registry* r, Role role)
-    : tokens_(AddCounter(r, Name("tokens_total"), "Tokens committed by this worker.",
-                         {{"role", RoleName(role)}})),
-      routed_(AddCounter(r, Name("routed_total"), "Rows that handed the pen to the other side.")),
-      steps_(AddCounter(r, Name("steps_total"), "Steps of the engine.")),
-      catch_up_ids_(AddCounter(r, Name("catch_up_ids_total"), "Ids read without a choice.")),
-      preemptions_(AddCounter(r, Name("preemptions_total"), "KV dropped to make room.")),
-      prefix_hit_ids_(AddCounter(r, Name("prefix_hit_tokens_total"),
-                                 "Ids that starting requests found in KV.")),
-      prefix_lookup_ids_(AddCounter(r, Name("prefix_lookup_tokens_total"),
-                                    "Ids that starting requests looked for in KV.")),
-      prefix_evictions_(AddCounter(r, Name("prefix_evictions_total"),
-                                   "KV blocks of closed requests given up for others.")),
-      engine_errors_(AddCounter(r, Name("engine_errors_total"), "Steps that failed.")),
-      refused_(AddCounter(r, Name("refused_total"), "Requests refused with an error.")),
-      need_ids_(AddCounter(r, Name("need_ids_total"), "Extends that asked for ids again.")),
-      stale_frames_(AddCounter(r, Name("stale_frames_total"), "Frames of another term.")),
-      lease_wait_(AddCounter(r, Name("lease_wait_seconds_total"),
-                             "Time with something ready and the device lent to another.")),
-      reconnects_(AddCounter(r, Name("reconnects_total"), "Streams lost to the scheduler.")),
-      step_seconds_(AddHistogram(r, Name("step_seconds"), "Time of a step.", LatencyBuckets())),
-      rows_(AddHistogram(r, Name("rows_per_step"), "Rows of a step.", SizeBuckets())),
-      new_ids_(AddHistogram(r, Name("new_ids_per_step"), "New ids of a step.", SizeBuckets())),
-      entropy_(AddHistogram(r, Name("token_entropy"), "Nats, of each committed token.",
-                            kEntropyBuckets)),
-      blocks_used_(AddGauge(r, Name("kv_blocks"), "KV blocks.", {{"state", "used"}})),
-      blocks_free_(AddGauge(r, Name("kv_blocks"), "KV blocks.", {{"state", "free"}})),
-      cached_blocks_(AddGauge(r, Name("cached_blocks"),
-                              "Free KV blocks that keep the prefixes of closed requests.")),
-      ready_(AddGauge(r, Name("sequences"), "Open requests.", {{"state", "ready"}})),
-      waiting_(AddGauge(r, Name("sequences"), "Open requests.", {{"state", "waiting"}})),
-      held_(AddGauge(r, Name("sequences"), "Open requests.", {{"state", "held"}})),
-      requests_running_(AddGauge(r, Name("num_requests_running"), "Requests that can run now.")),
-      requests_waiting_(AddGauge(r, Name("num_requests_waiting"),
-                                 "Requests that have the pen and wait for release or credit.")),
-      cache_usage_(
-          AddGauge(r, Name("kv_cache_usage_perc"), "Used share of the KV blocks, 0 to 1.")) {
+    : tokens_(Counter(r, role, "tokens_total", "Tokens committed by this worker.")),
+      routed_(Counter(r, role, "routed_total", "Rows that handed the pen to the other side.")),
+      steps_(Counter(r, role, "steps_total", "Steps of the engine.")),
+      catch_up_ids_(Counter(r, role, "catch_up_ids_total", "Ids read without a choice.")),
+      preemptions_(Counter(r, role, "preemptions_total", "KV dropped to make room.")),
+      prefix_hit_ids_(
+          Counter(r, role, "prefix_hit_tokens_total", "Ids that starting requests found in KV.")),
+      prefix_lookup_ids_(Counter(r, role, "prefix_lookup_tokens_total",
+                                 "Ids that starting requests looked for in KV.")),
+      prefix_evictions_(Counter(r, role, "prefix_evictions_total",
+                                "KV blocks of closed requests given up for others.")),
+      engine_errors_(Counter(r, role, "engine_errors_total", "Steps that failed.")),
+      refused_(Counter(r, role, "refused_total", "Requests refused with an error.")),
+      need_ids_(Counter(r, role, "need_ids_total", "Extends that asked for ids again.")),
+      stale_frames_(Counter(r, role, "stale_frames_total", "Frames of another term.")),
+      lease_wait_(Counter(r, role, "lease_wait_seconds_total",
+                          "Time with something ready and the device lent to another.")),
+      reconnects_(Counter(r, role, "reconnects_total", "Streams lost to the scheduler.")),
+      step_seconds_(Histogram(r, role, "step_seconds", "Time of a step.", LatencyBuckets())),
+      rows_(Histogram(r, role, "rows_per_step", "Rows of a step.", SizeBuckets())),
+      new_ids_(Histogram(r, role, "new_ids_per_step", "New ids of a step.", SizeBuckets())),
+      entropy_(
+          Histogram(r, role, "token_entropy", "Nats, of each committed token.", kEntropyBuckets)),
+      blocks_used_(Gauge(r, role, "kv_blocks", "KV blocks.", {{"state", "used"}})),
+      blocks_free_(Gauge(r, role, "kv_blocks", "KV blocks.", {{"state", "free"}})),
+      cached_blocks_(Gauge(r, role, "cached_blocks",
+                           "Free KV blocks that keep the prefixes of closed requests.")),
+      ready_(Gauge(r, role, "sequences", "Open requests.", {{"state", "ready"}})),
+      waiting_(Gauge(r, role, "sequences", "Open requests.", {{"state", "waiting"}})),
+      held_(Gauge(r, role, "sequences", "Open requests.", {{"state", "held"}})),
+      requests_running_(Gauge(r, role, "num_requests_running", "Requests that can run now.")),
+      requests_waiting_(Gauge(r, role, "num_requests_waiting",
+                              "Requests that have the pen and wait for release or credit.")),
+      cache_usage_(Gauge(r, role, "kv_cache_usage_perc", "Used share of the KV blocks, 0 to 1.")) {
   for (int i = 0; i < kDeferralOutcomes; ++i) {
     deferrals_[i] =
-        &AddCounter(r, Name("deferrals_total"), "Steps, by why their rows waited no longer.",
-                    {{"outcome", DeferralOutcomeName(static_cast<DeferralOutcome>(i))}});
+        &Counter(r, role, "deferrals_total", "Steps, by why their rows waited no longer.",
+                 {{"outcome", DeferralOutcomeName(static_cast<DeferralOutcome>(i))}});
   }
 }
 

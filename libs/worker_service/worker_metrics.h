@@ -1,4 +1,5 @@
-// WorkerMetrics is what a worker counts, under tokenrouter_worker_*.
+// WorkerMetrics is what a worker counts, under tokenrouter_worker_*; every series has its role as a
+// label.
 // Ownership: the registry must outlive it. Threads: Observe methods belong to the engine thread;
 // scrapes read prometheus-cpp's own thread-safe types.
 #pragma once

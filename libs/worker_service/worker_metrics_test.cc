@@ -35,20 +35,25 @@ TEST(WorkerMetricsTest, CountsWhatTheCoreDid) {
   }
   const std::string text = ExposeText(registry);
   for (const char* line :
-       {"tokenrouter_worker_tokens_total{role=\"small\"} 2", "tokenrouter_worker_steps_total 2",
-        "tokenrouter_worker_catch_up_ids_total 3", "tokenrouter_worker_step_seconds_sum 2",
-        "tokenrouter_worker_rows_per_step_count 2", "tokenrouter_worker_new_ids_per_step_sum 5",
-        "tokenrouter_worker_token_entropy_count 2",
-        "tokenrouter_worker_deferrals_total{outcome=\"immediate\"} 2",
-        "tokenrouter_worker_deferrals_total{outcome=\"bound\"} 0",
-        "tokenrouter_worker_kv_blocks{state=\"used\"} 1",
-        "tokenrouter_worker_kv_blocks{state=\"free\"} 99", "tokenrouter_worker_cached_blocks 0",
-        "tokenrouter_worker_prefix_hit_tokens_total 0",
-        "tokenrouter_worker_prefix_lookup_tokens_total 4",
-        "tokenrouter_worker_prefix_evictions_total 0",
-        "tokenrouter_worker_sequences{state=\"ready\"} 1",
-        "tokenrouter_worker_num_requests_running 1", "tokenrouter_worker_num_requests_waiting 0",
-        "tokenrouter_worker_kv_cache_usage_perc 0.01"}) {
+       {"tokenrouter_worker_tokens_total{role=\"small\"} 2",
+        "tokenrouter_worker_steps_total{role=\"small\"} 2",
+        "tokenrouter_worker_catch_up_ids_total{role=\"small\"} 3",
+        "tokenrouter_worker_step_seconds_sum{role=\"small\"} 2",
+        "tokenrouter_worker_rows_per_step_count{role=\"small\"} 2",
+        "tokenrouter_worker_new_ids_per_step_sum{role=\"small\"} 5",
+        "tokenrouter_worker_token_entropy_count{role=\"small\"} 2",
+        "tokenrouter_worker_deferrals_total{outcome=\"immediate\",role=\"small\"} 2",
+        "tokenrouter_worker_deferrals_total{outcome=\"bound\",role=\"small\"} 0",
+        "tokenrouter_worker_kv_blocks{role=\"small\",state=\"used\"} 1",
+        "tokenrouter_worker_kv_blocks{role=\"small\",state=\"free\"} 99",
+        "tokenrouter_worker_cached_blocks{role=\"small\"} 0",
+        "tokenrouter_worker_prefix_hit_tokens_total{role=\"small\"} 0",
+        "tokenrouter_worker_prefix_lookup_tokens_total{role=\"small\"} 4",
+        "tokenrouter_worker_prefix_evictions_total{role=\"small\"} 0",
+        "tokenrouter_worker_sequences{role=\"small\",state=\"ready\"} 1",
+        "tokenrouter_worker_num_requests_running{role=\"small\"} 1",
+        "tokenrouter_worker_num_requests_waiting{role=\"small\"} 0",
+        "tokenrouter_worker_kv_cache_usage_perc{role=\"small\"} 0.01"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -39,6 +40,17 @@ absl::StatusOr<Member> StartMember(std::vector<std::string> argv,
     TR_ASSIGN_OR_RETURN(member.port, PortOf(member.process.get(), port_name));
   }
   return member;
+}
+
+// Whether a line of a scrape is a series of what Cluster::Metric calls a selector.
+bool Selects(absl::string_view selector, absl::string_view line) {
+  if (absl::StartsWith(line, "#")) return false;
+  const auto separators = absl::ByAnyChar("{,} ");
+  const std::vector<absl::string_view> wanted =
+      absl::StrSplit(selector, separators, absl::SkipEmpty());
+  const std::vector<absl::string_view> has = absl::StrSplit(line, separators, absl::SkipEmpty());
+  return absl::c_all_of(
+      wanted, [&has](absl::string_view part) { return absl::c_linear_search(has, part); });
 }
 
 }  // namespace
@@ -108,25 +120,25 @@ absl::Status Cluster::WaitUntilHealthy() {
       Logs()));
 }
 
-double Cluster::Metric(const Member& member, const std::string& prefix) {
-  return FindMetric(member, prefix).value_or(0);
+double Cluster::Metric(const Member& member, const std::string& selector) {
+  return FindMetric(member, selector).value_or(0);
 }
 
-std::optional<double> Cluster::FindMetric(const Member& member, const std::string& prefix) {
+std::optional<double> Cluster::FindMetric(const Member& member, const std::string& selector) {
   const absl::StatusOr<HttpResponse> page = HttpFetch(member.admin_port, "GET", "/metrics");
   if (!page.ok()) return std::nullopt;
   std::optional<double> sum;
   for (const auto line : absl::StrSplit(page->body, '\n')) {
-    if (!absl::StartsWith(line, absl::string_view(prefix))) continue;
+    if (!Selects(selector, line)) continue;
     double value = 0;
     if (absl::SimpleAtod(line.substr(line.rfind(' ') + 1), &value)) sum = sum.value_or(0) + value;
   }
   return sum;
 }
 
-bool Cluster::WaitForMetric(const Member& member, const std::string& prefix, double value) {
+bool Cluster::WaitForMetric(const Member& member, const std::string& selector, double value) {
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
-  while (FindMetric(member, prefix) != value) {
+  while (FindMetric(member, selector) != value) {
     if (absl::Now() > deadline) return false;
     absl::SleepFor(kPollInterval);
   }

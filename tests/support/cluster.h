@@ -48,12 +48,13 @@ class Cluster {
   absl::Status AddWorker(bool large);
   absl::Status WaitUntilHealthy();
 
-  // The sum of all series of a metric whose text line starts with `prefix`; 0 when there is none.
-  static double Metric(const Member& member, const std::string& prefix);
+  // The sum of all series of a metric that have at least the labels of `selector`, which is a name
+  // (of a histogram with _sum or the like) or name{label="value",...}; 0 when there is none.
+  static double Metric(const Member& member, const std::string& selector);
   // The same; nullopt when there is none or the process does not answer.
-  static std::optional<double> FindMetric(const Member& member, const std::string& prefix);
+  static std::optional<double> FindMetric(const Member& member, const std::string& selector);
   // Waits until the metric is there and equals value, at most ten seconds.
-  static bool WaitForMetric(const Member& member, const std::string& prefix, double value);
+  static bool WaitForMetric(const Member& member, const std::string& selector, double value);
 
   // stderr of everything, for failure messages.
   std::string Logs() const;
