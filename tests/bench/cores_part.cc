@@ -19,30 +19,22 @@ namespace json = boost::json;
 using Kind = BatchingPolicy::Kind;
 using simulation::ClosedLoopOptions;
 using simulation::ClosedLoopResult;
+using simulation::PromptKind;
 
-// Without prompts as the simulator has it; with those of people, read ahead.
-struct Prompts {
-  const char* name;
-  int least, most;
-  LargePrefill when;
-};
-constexpr Prompts kPrompts[] = {{"8-16", 8, 16, LargePrefill::kLazy},
-                                {"128-256", 128, 256, LargePrefill::kIdle}};
+constexpr PromptKind kPrompts[] = {simulation::kHardlyAnyPrompts, simulation::kPromptsOfPeople};
 constexpr int kNewTokens = 512;
 constexpr int kRounds = 12;
 
 absl::StatusOr<double> RateOf(const Load& load, const BatchingPolicy& policy,
-                              const Prompts& prompts) {
+                              const PromptKind& prompts) {
   ClosedLoopOptions options;
   options.set = load.set;
   options.requests = load.setup.requests;
   options.r = load.setup.r;
-  options.least_prompt = prompts.least;
-  options.most_prompt = prompts.most;
   options.new_tokens = kNewTokens;
   options.rounds = kRounds;
   options.core.batching = policy;
-  options.core.large_prefill = prompts.when;
+  options.SetPrompts(prompts);
   TR_ASSIGN_OR_RETURN(const ClosedLoopResult result, RunClosedLoop(options));
   return result.committed_per_s;
 }
@@ -73,14 +65,14 @@ absl::StatusOr<std::vector<Contender>> EnterAll(const Load& load, const LoadGrid
   return contenders;
 }
 
-json::object RowWith(const Load& load, const Prompts& prompts, const char* part) {
+json::object RowWith(const Load& load, const PromptKind& prompts, const char* part) {
   json::object row = RowOf(load, part);
   row["prompts"] = prompts.name;
   row["new_tokens"] = kNewTokens;
   return row;
 }
 
-absl::Status RunLoad(const Load& load, const Prompts& prompts,
+absl::Status RunLoad(const Load& load, const PromptKind& prompts,
                      const std::vector<Contender>& contenders) {
   double model_rate = 0;
   for (const Contender& contender : contenders) {
@@ -112,7 +104,8 @@ absl::Status RunCoresPart(const BatchingBenchOptions& options) {
   TR_ASSIGN_OR_RETURN(const std::vector<Load> loads, LoadsOf(grid));
   for (const Load& load : loads) {
     TR_ASSIGN_OR_RETURN(const std::vector<Contender> contenders, EnterAll(load, grid));
-    for (const Prompts& prompts : kPrompts) TR_RETURN_IF_ERROR(RunLoad(load, prompts, contenders));
+    for (const PromptKind& prompts : kPrompts)
+      TR_RETURN_IF_ERROR(RunLoad(load, prompts, contenders));
   }
   return absl::OkStatus();
 }

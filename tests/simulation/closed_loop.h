@@ -15,6 +15,17 @@
 
 namespace tokenrouter::simulation {
 
+// How long prompts are, and when the large model reads them.
+struct PromptKind {
+  const char* name;
+  int least, most;  // Ids.
+  LargePrefill when;
+};
+// Hardly any, as the simulator of the batching model has it.
+inline constexpr PromptKind kHardlyAnyPrompts = {"8-16", 8, 16, LargePrefill::kLazy};
+// As people write them, read ahead.
+inline constexpr PromptKind kPromptsOfPeople = {"128-256", 128, 256, LargePrefill::kIdle};
+
 struct ClosedLoopOptions {
   std::string set = "h200";
   bool shared_device = false;
@@ -27,6 +38,12 @@ struct ClosedLoopOptions {
   // Each way of a frame takes between these; a hop is two of them.
   absl::Duration least_delay = absl::Microseconds(100), most_delay = absl::Microseconds(200);
   CoreOptions core;
+
+  void SetPrompts(const PromptKind& kind) {
+    least_prompt = kind.least;
+    most_prompt = kind.most;
+    core.large_prefill = kind.when;
+  }
 };
 
 struct ClosedLoopResult {

@@ -17,7 +17,7 @@ struct Cell {
   std::string set;
   int requests;
   double r;
-  bool prompts;       // Of 128 to 256 ids, read ahead; otherwise hardly any.
+  bool prompts;       // As people write them; otherwise hardly any.
   double least_gain;  // The model's rate over greedy's.
 };
 
@@ -27,11 +27,7 @@ double RateOf(const Cell& cell, Kind kind) {
   options.requests = cell.requests;
   options.r = cell.r;
   options.core.batching.kind = kind;
-  options.core.large_prefill = cell.prompts ? LargePrefill::kIdle : LargePrefill::kLazy;
-  if (!cell.prompts) {
-    options.least_prompt = 8;
-    options.most_prompt = 16;
-  }
+  options.SetPrompts(cell.prompts ? kPromptsOfPeople : kHardlyAnyPrompts);
   const absl::StatusOr<ClosedLoopResult> result = RunClosedLoop(options);
   EXPECT_THAT(result, IsOk());
   return result.ok() ? result->committed_per_s : 0;
