@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "libs/concurrency/mutex.h"
 #include "libs/rpc/server_runtime.h"
@@ -54,15 +55,19 @@ class ScriptedAttachService : public v1::Scheduler::CallbackService {
     if (writer != nullptr) writer->Finish(absl::UnavailableError("broken by the test"));
   }
 
-  // Waits until a frame of those so far, or to come, satisfies `wanted`. False after kPatience.
+  // Waits until a frame of those so far, or to come, satisfies `wanted`. False after kPatience,
+  // however many others arrive.
   bool WaitFor(const std::function<bool(const v1::WorkerFrame&)>& wanted) {
+    const absl::Time deadline = absl::Now() + kPatience;
     MutexLock lock(&mutex_);
     size_t seen = 0;
     while (true) {
       for (; seen < frames_.size(); ++seen) {
         if (wanted(frames_[seen])) return true;
       }
-      if (!arrived_.WaitFor(&mutex_, kPatience)) return false;
+      const absl::Duration left = deadline - absl::Now();
+      if (left <= absl::ZeroDuration()) return false;
+      arrived_.WaitFor(&mutex_, left);
     }
   }
   void ForgetFrames() {
