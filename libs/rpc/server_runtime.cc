@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "proto/health.pb.h"
 
 namespace tokenrouter {
 namespace {
@@ -21,6 +22,8 @@ void EnablePluginsOnce() {
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    // Links the descriptor of the health service in, so that reflection finds it.
+    grpc::health::v1::HealthCheckRequest::descriptor();
   });
 }
 
