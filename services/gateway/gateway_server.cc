@@ -39,11 +39,12 @@ GatewayServer::GatewayServer(const GatewayOptions& options, std::unique_ptr<Text
 
 absl::Status GatewayServer::StartParts() {
   LinkOptions link;
+  link.scheduler = options_.scheduler;
   link.gateway_id =
       options_.gateway_id.empty() ? "gateway-" + DrawRequestId() : options_.gateway_id;
   link.pair = options_.intake.pair;
   link.tokenizer_fingerprint = model_->fingerprint();
-  link_ = SchedulerLink::Start(options_.scheduler, std::move(link), clock_, &metrics_);
+  link_ = SchedulerLink::Start(std::move(link), clock_, &metrics_);
 
   const GenerationEnvironment environment{link_.get(), model_.get(), &metrics_, clock_};
   handler_ = std::make_unique<OpenAiHttp>(
@@ -77,19 +78,25 @@ absl::Status GatewayServer::StartParts() {
   LogInfo("listening", {{"name", "http"}, {"port", http_port()}});
   LogInfo("listening", {{"name", "grpc"}, {"port", grpc_port()}});
   LogInfo("listening", {{"name", "admin"}, {"port", admin_port()}});
-  LogInfo("ready", {{"model", options_.intake.model_name},
-                    {"pair", options_.intake.pair},
-                    {"scheduler", options_.scheduler}});
   return absl::OkStatus();
 }
 
 void GatewayServer::WatchReadiness() {
-  readiness_ = std::make_unique<OwnerLoop>(
-      OwnerLoop::Options{.name = "readiness", .mailbox_limit = 1, .idle = [this] {
-                           grpc_->SetReady(handler_->Health().ok());
-                           return kReadinessInterval;
-                         }});
+  readiness_ = std::make_unique<OwnerLoop>(OwnerLoop::Options{
+      .name = "readiness", .mailbox_limit = 1, .idle = [this, ready = false]() mutable {
+        const absl::Status health = handler_->Health();
+        grpc_->SetReady(health.ok());
+        if (std::exchange(ready, health.ok()) != health.ok()) LogReadiness(health);
+        return kReadinessInterval;
+      }});
   readiness_->Start();
+}
+
+void GatewayServer::LogReadiness(const absl::Status& health) const {
+  if (!health.ok()) return LogInfo("not_ready", {{"why", health}});
+  LogInfo("ready", {{"model", options_.intake.model_name},
+                    {"pair", options_.intake.pair},
+                    {"scheduler", options_.scheduler}});
 }
 
 void GatewayServer::Drain() {

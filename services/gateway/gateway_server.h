@@ -46,6 +46,7 @@ class GatewayServer {
                 const Clock* clock);
   absl::Status StartParts();
   void WatchReadiness();
+  void LogReadiness(const absl::Status& health) const;
 
   const GatewayOptions options_;
   const Clock* const clock_;
@@ -59,7 +60,8 @@ class GatewayServer {
   std::unique_ptr<GenerateService> service_;
   std::unique_ptr<ServerRuntime> grpc_;
   std::unique_ptr<AdminServer> admin_;
-  // Tells gRPC's health service what Health() says, which changes without anybody calling.
+  // Tells gRPC's health service and the log what Health() says, which changes without anybody
+  // calling.
   std::unique_ptr<OwnerLoop> readiness_;
 };
 

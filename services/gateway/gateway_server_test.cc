@@ -200,6 +200,24 @@ TEST_F(GatewayServerTest, HealthFollowsTheWorkers) {
   WaitForHealth(200);
 }
 
+TEST_F(GatewayServerTest, ASchedulerThatCannotBeFoundIsNamedWhileNotReady) {
+  options_.scheduler = "no-such-host.invalid:8002";
+  auto server =
+      GatewayServer::Start(options_, std::make_unique<FakeTextModel>(), &RealClock::Get());
+  ASSERT_THAT(server, IsOk());
+  // At once, and when the first try has failed.
+  for (const char* why : {"HTTP/1.1 503", "does not answer"}) {
+    std::string answer;
+    for (int i = 0; i < 10000 && answer.find(why) == std::string::npos; ++i) {
+      RawClient client((*server)->admin_port());
+      client.Send("GET /readyz HTTP/1.1\r\nHost: test\r\n\r\n");
+      answer = client.ReadResponse();
+      ASSERT_THAT(answer, HasSubstr("the scheduler at no-such-host.invalid:8002 (--scheduler)"));
+    }
+    EXPECT_THAT(answer, HasSubstr(why));
+  }
+}
+
 TEST_F(GatewayServerTest, AStreamThatIsSilentIsPinged) {
   options_.ping_interval = absl::Milliseconds(30);
   StartGateway();

@@ -33,11 +33,10 @@ struct SchedulerLink::Gate {
   }
 };
 
-std::unique_ptr<SchedulerLink> SchedulerLink::Start(std::string target, LinkOptions options,
-                                                    const Clock* clock, GatewayMetrics* metrics,
-                                                    size_t mailbox_limit) {
+std::unique_ptr<SchedulerLink> SchedulerLink::Start(LinkOptions options, const Clock* clock,
+                                                    GatewayMetrics* metrics, size_t mailbox_limit) {
   std::unique_ptr<SchedulerLink> link(
-      new SchedulerLink(std::move(target), std::move(options), clock, metrics, mailbox_limit));
+      new SchedulerLink(std::move(options), clock, metrics, mailbox_limit));
   {
     MutexLock lock(&link->gate_->mutex);
     link->gate_->loop = &link->loop_;
@@ -47,9 +46,9 @@ std::unique_ptr<SchedulerLink> SchedulerLink::Start(std::string target, LinkOpti
   return link;
 }
 
-SchedulerLink::SchedulerLink(std::string target, LinkOptions options, const Clock* clock,
-                             GatewayMetrics* metrics, size_t mailbox_limit)
-    : target_(std::move(target)),
+SchedulerLink::SchedulerLink(LinkOptions options, const Clock* clock, GatewayMetrics* metrics,
+                             size_t mailbox_limit)
+    : target_(options.scheduler),
       clock_(clock),
       metrics_(metrics),
       gate_(std::make_shared<Gate>()),
@@ -161,8 +160,9 @@ void SchedulerLink::OnClosed(uint64_t attempt, const absl::Status& status) {
   if (!outage_logged_) LogWarning("scheduler_lost", {{"target", target_}, {"error", status}});
   outage_logged_ = true;
   writer_ = nullptr;
-  core_.OnDisconnected(clock_->Now(), absl::StrCat("the scheduler at ", target_,
-                                                   " does not answer: ", status.message()));
+  core_.OnDisconnected(clock_->Now(),
+                       absl::StrCat("the scheduler at ", target_,
+                                    " (--scheduler) does not answer: ", status.message()));
 }
 
 void SchedulerLink::DropStream(const char* why) {

@@ -31,9 +31,9 @@ class SchedulerLink final : public SchedulerPort {
   // Submits and frames waiting for the link's thread, if nothing else is said.
   static constexpr size_t kMailboxLimit = 65536;
 
-  // `target` is the scheduler's gRPC name. The clock and the metrics must outlive the link.
-  static std::unique_ptr<SchedulerLink> Start(std::string target, LinkOptions options,
-                                              const Clock* clock, GatewayMetrics* metrics,
+  // The clock and the metrics must outlive the link.
+  static std::unique_ptr<SchedulerLink> Start(LinkOptions options, const Clock* clock,
+                                              GatewayMetrics* metrics,
                                               size_t mailbox_limit = kMailboxLimit);
   ~SchedulerLink() override;
 
@@ -52,8 +52,8 @@ class SchedulerLink final : public SchedulerPort {
   // What gRPC's threads may call after the link has gone.
   struct Gate;
 
-  SchedulerLink(std::string target, LinkOptions options, const Clock* clock,
-                GatewayMetrics* metrics, size_t mailbox_limit);
+  SchedulerLink(LinkOptions options, const Clock* clock, GatewayMetrics* metrics,
+                size_t mailbox_limit);
   // Makes the loop take what is in calls_; any thread.
   void WakeIf(bool needed);
   // All below run on the loop's thread.

@@ -229,7 +229,8 @@ void SchedulerLinkCore::End(uint64_t handle, absl::Status error) {
 
 std::string SchedulerLinkCore::WhyDown() const {
   if (!last_trouble_.empty()) return last_trouble_;
-  return "no connection to the scheduler";
+  return absl::StrCat("the scheduler at ", options_.scheduler,
+                      " (--scheduler) has not answered yet");
 }
 
 void SchedulerLinkCore::Tick(absl::Time now) {

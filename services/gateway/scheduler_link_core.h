@@ -26,6 +26,7 @@
 namespace tokenrouter {
 
 struct LinkOptions {
+  std::string scheduler;  // Its gRPC name: what the shell dials and messages tell.
   std::string gateway_id;
   std::string pair;
   std::string tokenizer_fingerprint;

@@ -56,9 +56,10 @@ class SchedulerLinkTest : public ::testing::Test {
 
   void SetUp() override {
     scheduler_.Start();
-    link_ = SchedulerLink::Start(absl::StrCat("127.0.0.1:", scheduler_.port()),
-                                 {.gateway_id = "test", .pair = "default"}, &RealClock::Get(),
-                                 &metrics_, kMailbox);
+    link_ = SchedulerLink::Start({.scheduler = absl::StrCat("127.0.0.1:", scheduler_.port()),
+                                  .gateway_id = "test",
+                                  .pair = "default"},
+                                 &RealClock::Get(), &metrics_, kMailbox);
     while (!link_->Health().up) std::this_thread::yield();
   }
   uint64_t Submit(int tokens, std::shared_ptr<GenerationSink> sink) {
