@@ -48,7 +48,7 @@ class EngineConformanceTest : public testing::TestWithParam<EngineCase> {
 
   void SetUp() override {
     engine_ = GetParam().make();
-    signals_ = {.entropy = true, .max_probability = true, .margin = true, .top_logits = 3};
+    signals_ = {.max_probability = true, .margin = true, .top_logits = 3};
     greedy_.parameters.temperature = 0.0f;
     sampled_.parameters = {.temperature = 1.0f, .seed = 17};
     total_ = engine_->free_blocks();

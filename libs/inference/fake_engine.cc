@@ -52,7 +52,7 @@ absl::StatusOr<Choice> FakeEngine::Next(uint64_t history, Position length,
   if (it == script_.end()) return HashEngine::Next(history, length, context, counts, signals);
   const ScriptedToken& token = it->second;
   Choice choice{.id = token.id, .logprob = token.logprob};
-  if (signals.entropy) choice.signals.entropy = token.entropy;
+  choice.signals.entropy = token.entropy;
   if (signals.max_probability) choice.signals.max_probability = token.max_probability;
   if (signals.margin) choice.signals.margin = token.margin;
   if (signals.top_logits > 0) choice.signals.top_logits = {{token.id, 0.0f}};

@@ -62,10 +62,8 @@ std::span<const float> Edit(std::span<const float> raw, const SamplingContext& c
 StepSignals Signals(const SignalRequest& request, const ExpSums& sums, RowScan* row,
                     std::vector<RowEntry>* entries) {
   StepSignals signals;
-  if (request.entropy) {
-    signals.entropy =
-        static_cast<float>(std::max(0.0, std::log(sums.sum) - sums.weighted / sums.sum));
-  }
+  signals.entropy =
+      static_cast<float>(std::max(0.0, std::log(sums.sum) - sums.weighted / sums.sum));
   if (request.max_probability) signals.max_probability = static_cast<float>(1.0 / sums.sum);
   if (request.margin) {
     row->FindLargest(2, entries);

@@ -16,8 +16,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr SignalRequest kAllSignals{
-    .entropy = true, .max_probability = true, .margin = true, .top_logits = 3};
+constexpr SignalRequest kAllSignals{.max_probability = true, .margin = true, .top_logits = 3};
 
 std::vector<float> RandomRow(int64_t ids, uint64_t seed) {
   std::mt19937_64 random(seed);

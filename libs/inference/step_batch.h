@@ -15,8 +15,8 @@
 
 namespace tokenrouter {
 
-// The evidence of one position that a routing algorithm asked for. Fields not asked for are 0 or
-// empty.
+// The evidence of one position. Fields that nobody asked for are 0 or empty; nobody needs to ask
+// for the entropy, which the token record keeps.
 struct StepSignals {
   float entropy = 0.0f;          // Nats, over usable ids, temperature 1.
   float max_probability = 0.0f;  // Of the most likely id.
@@ -25,13 +25,11 @@ struct StepSignals {
 };
 
 struct SignalRequest {
-  bool entropy =
-      true;  // Always computed for the token record; kept here so that an engine may skip it.
   bool max_probability = false;
   bool margin = false;
   int top_logits = 0;  // How many; 0: none.
-  bool masked =
-      false;  // Read logits after bias, penalties and stop masking; published rules read raw ones.
+  // Read logits after bias, penalties and stop masking; published rules read raw ones.
+  bool masked = false;
   friend bool operator==(const SignalRequest&, const SignalRequest&) = default;
 };
 
