@@ -152,7 +152,7 @@ TEST(ExactnessTest, DeferralChangesNoToken) {
           << rule.name << " seed " << seed;
     }
     pair.ExpectAllBlocksFree();
-    const DeferralCounts& counts = pair.small.counters().deferrals;
+    const WaitCounts& counts = pair.small.counters().deferrals;
     deferred += std::accumulate(counts.begin() + 1, counts.end(), uint64_t{0});
   }
   EXPECT_GT(deferred, 50u);

@@ -20,15 +20,9 @@ double SpreadOf(const v1::Deferral& deferral) {
   return std::isfinite(spread) ? std::clamp(spread, 0.0, kMostSpread) : 0.0;
 }
 
-LocalDeferral::Decision Launch(DeferralOutcome outcome) { return {.outcome = outcome}; }
+LocalDeferral::Decision Launch(WaitOutcome outcome) { return {.outcome = outcome}; }
 
 }  // namespace
-
-const char* DeferralOutcomeName(DeferralOutcome outcome) {
-  constexpr const char* kNames[kDeferralOutcomes] = {"immediate", "size", "balance", "timer",
-                                                     "bound"};
-  return kNames[static_cast<int>(outcome)];
-}
 
 void LocalDeferral::Observe(int rows, int64_t new_ids, absl::Duration elapsed) {
   times_.Observe(rows, new_ids, absl::ToDoubleMilliseconds(elapsed));
@@ -59,34 +53,35 @@ LocalDeferral::Decision LocalDeferral::Decide(const ReadyRows& ready, absl::Time
     waiting_ = true;
     return decision;
   }
-  if (!waiting_) decision.outcome = DeferralOutcome::kImmediate;
+  if (!waiting_) decision.outcome = WaitOutcome::kImmediate;
   Cancel();
   return decision;
 }
 
 LocalDeferral::Decision LocalDeferral::Judge(const ReadyRows& ready, absl::Time now) {
-  if (!active() || !ready.may_wait || peer_.batch() <= 0) return Launch(DeferralOutcome::kBalance);
-  if (ready.full || ready.rows >= max_rows_) return Launch(DeferralOutcome::kSize);
+  if (!active() || !ready.may_wait) return Launch(WaitOutcome::kBalance);
+  if (peer_.batch() <= 0) return Launch(WaitOutcome::kIdle);
+  if (ready.full || ready.rows >= max_rows_) return Launch(WaitOutcome::kSize);
   const absl::Duration cap =
       std::min<absl::Duration>(absl::Microseconds(deferral_.cap_us()), kLongestDeferral);
   const absl::Time bound = std::min(ready.launch_by, ready.oldest_since + cap);
-  if (now >= bound) return Launch(DeferralOutcome::kBound);
+  if (now >= bound) return Launch(WaitOutcome::kBound);
   const double most = 1.0 + kOverdueSpreads * std::max(SpreadOf(deferral_), kLeastSpread);
   const absl::Time overdue = peer_started_ + most * peer_predicted();
-  if (now >= overdue) return Launch(DeferralOutcome::kTimer);
+  if (now >= overdue) return Launch(WaitOutcome::kTimer);
   absl::Time until = std::min(bound, overdue);
   if (deferral_.least_rows() > 0 && ready.rows >= deferral_.least_rows()) {
-    return Launch(DeferralOutcome::kSize);
+    return Launch(WaitOutcome::kSize);
   }
   if (deferral_.wait_us() > 0) {
     const absl::Time end = ready.oldest_since + absl::Microseconds(deferral_.wait_us());
-    if (now >= end) return Launch(DeferralOutcome::kTimer);
+    if (now >= end) return Launch(WaitOutcome::kTimer);
     until = std::min(until, end);
   }
   if (deferral_.beta() > 0) {
-    if (now >= balance_end_) return Launch(DeferralOutcome::kTimer);
+    if (now >= balance_end_) return Launch(WaitOutcome::kTimer);
     const absl::Time end = BalanceEnd(ready, now);
-    if (now >= end) return Launch(DeferralOutcome::kBalance);
+    if (now >= end) return Launch(WaitOutcome::kBalance);
     balance_end_ = std::min(balance_end_, end);
     until = std::min(until, balance_end_);
   }

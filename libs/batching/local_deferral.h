@@ -8,28 +8,15 @@
 // none; numbers that make no sense (negative, not finite) count as not set.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 
 #include "absl/time/time.h"
 #include "libs/batching_model/step_time_estimator.h"
+#include "libs/batching_model/wait_outcome.h"
 #include "proto/worker.pb.h"
 
 namespace tokenrouter {
-
-// Why a step started.
-enum class DeferralOutcome : uint8_t {
-  kImmediate,  // Nothing waited.
-  kSize,       // Enough rows are ready, or the step is full.
-  kBalance,    // Waiting longer no longer pays: the rows came, or none are on their way.
-  kTimer,      // The time to wait is over, or the other side's step is overdue.
-  kBound,      // The cap, or what a request allows.
-};
-inline constexpr int kDeferralOutcomes = 5;
-// For metrics: "immediate", "size", ...
-const char* DeferralOutcomeName(DeferralOutcome outcome);
-using DeferralCounts = std::array<uint64_t, kDeferralOutcomes>;
 
 // No wait is longer, whatever the scheduler says.
 inline constexpr absl::Duration kLongestDeferral = absl::Seconds(1);
@@ -47,8 +34,8 @@ struct ReadyRows {
 class LocalDeferral {
  public:
   struct Decision {
-    absl::Time wait_until = absl::InfinitePast();           // InfinitePast: launch.
-    DeferralOutcome outcome = DeferralOutcome::kImmediate;  // Of a launch.
+    absl::Time wait_until = absl::InfinitePast();   // InfinitePast: launch.
+    WaitOutcome outcome = WaitOutcome::kImmediate;  // Of a launch.
     bool wait() const { return wait_until != absl::InfinitePast(); }
   };
 

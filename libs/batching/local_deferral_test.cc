@@ -78,14 +78,14 @@ TEST(LocalDeferralTest, NothingWaitsBeforeTheSchedulerSpokeNorWhileTheOtherSideI
   side.SetPeerStep(v1::PeerStep(), kStart);
   const LocalDeferral::Decision decision = side.Decide(Rows(1), kStart);
   EXPECT_FALSE(decision.wait());
-  EXPECT_EQ(decision.outcome, DeferralOutcome::kBalance);
+  EXPECT_EQ(decision.outcome, WaitOutcome::kIdle);
 }
 
 TEST(LocalDeferralTest, NothingWaitsWhileItsOwnStepsAreUnknown) {
   LocalDeferral side(64);
   side.SetDeferral(Balance());
   side.SetPeerStep(StepOf(2, 4), kStart);
-  EXPECT_EQ(side.Decide(Rows(1), kStart).outcome, DeferralOutcome::kImmediate);
+  EXPECT_EQ(side.Decide(Rows(1), kStart).outcome, WaitOutcome::kImmediate);
 }
 
 TEST(LocalDeferralTest, TheTimerIsArmedOncePerWait) {
@@ -101,7 +101,7 @@ TEST(LocalDeferralTest, TheTimerIsArmedOncePerWait) {
   EXPECT_NEAR(absl::ToDoubleMilliseconds(after_news - kStart), 2.99, 0.02);
   const LocalDeferral::Decision over = side.Decide(Rows(1), after_news);
   EXPECT_FALSE(over.wait());
-  EXPECT_EQ(over.outcome, DeferralOutcome::kTimer);
+  EXPECT_EQ(over.outcome, WaitOutcome::kTimer);
 }
 
 TEST(LocalDeferralTest, RowsThatCameAreNoLongerAwaited) {
@@ -114,7 +114,7 @@ TEST(LocalDeferralTest, RowsThatCameAreNoLongerAwaited) {
   side.CountArrivals(1);
   const LocalDeferral::Decision decision = side.Decide(Rows(3), kStart + absl::Milliseconds(1));
   EXPECT_FALSE(decision.wait());
-  EXPECT_EQ(decision.outcome, DeferralOutcome::kBalance);
+  EXPECT_EQ(decision.outcome, WaitOutcome::kBalance);
 }
 
 TEST(LocalDeferralTest, AnOverdueStepHoldsNothing) {
@@ -129,7 +129,7 @@ TEST(LocalDeferralTest, AnOverdueStepHoldsNothing) {
     const double overdue = 10 * (1 + 3 * std::max(spread, 0.02)) - 2;
     const LocalDeferral::Decision decision = side.Decide(Rows(1), kStart);
     EXPECT_NEAR(WaitMs(decision), overdue, 1e-6);
-    EXPECT_EQ(side.Decide(Rows(1), decision.wait_until).outcome, DeferralOutcome::kTimer);
+    EXPECT_EQ(side.Decide(Rows(1), decision.wait_until).outcome, WaitOutcome::kTimer);
     EXPECT_FALSE(side.Decide(Rows(1), decision.wait_until + absl::Hours(1)).wait());
   }
 }
@@ -143,9 +143,9 @@ TEST(LocalDeferralTest, EveryRuleThatIsSetReleases) {
   side.SetDeferral(deferral);
   side.SetPeerStep(StepOf(100, 4), kStart);
   EXPECT_NEAR(WaitMs(side.Decide(Rows(1), kStart)), 4, 1e-6);
-  EXPECT_EQ(side.Decide(Rows(3), kStart).outcome, DeferralOutcome::kSize);
+  EXPECT_EQ(side.Decide(Rows(3), kStart).outcome, WaitOutcome::kSize);
   ASSERT_TRUE(side.Decide(Rows(1), kStart).wait());
-  EXPECT_EQ(side.Decide(Rows(1), kStart + absl::Milliseconds(4)).outcome, DeferralOutcome::kTimer);
+  EXPECT_EQ(side.Decide(Rows(1), kStart + absl::Milliseconds(4)).outcome, WaitOutcome::kTimer);
 }
 
 TEST(LocalDeferralTest, TheCapAndTheBoundsOfRequestsEndEveryWait) {
@@ -156,7 +156,7 @@ TEST(LocalDeferralTest, TheCapAndTheBoundsOfRequestsEndEveryWait) {
   side.SetDeferral(deferral);
   side.SetPeerStep(StepOf(100, 4), kStart);
   EXPECT_NEAR(WaitMs(side.Decide(Rows(1), kStart)), 3, 1e-6);
-  EXPECT_EQ(side.Decide(Rows(1), kStart + absl::Milliseconds(3)).outcome, DeferralOutcome::kBound);
+  EXPECT_EQ(side.Decide(Rows(1), kStart + absl::Milliseconds(3)).outcome, WaitOutcome::kBound);
   ReadyRows bounded = Rows(1);
   bounded.launch_by = kStart + absl::Milliseconds(1);
   EXPECT_NEAR(WaitMs(side.Decide(bounded, kStart)), 1, 1e-6);
@@ -176,7 +176,7 @@ TEST(LocalDeferralTest, FullStepsAndPromptsNeverWait) {
   side.SetDeferral(deferral);
   side.SetPeerStep(StepOf(100, 4), kStart);
   ASSERT_TRUE(side.Decide(Rows(3), kStart).wait());
-  EXPECT_EQ(side.Decide(Rows(4), kStart).outcome, DeferralOutcome::kSize);
+  EXPECT_EQ(side.Decide(Rows(4), kStart).outcome, WaitOutcome::kSize);
   ReadyRows prompt = Rows(1);
   prompt.may_wait = false;
   EXPECT_FALSE(side.Decide(prompt, kStart).wait());

@@ -67,9 +67,9 @@ struct WorkerCounters {
   uint64_t engine_errors = 0;
   uint64_t need_ids = 0;
   uint64_t stale_frames = 0;
-  uint64_t refused = 0;        // Requests ended with an error before they ran.
-  DeferralCounts deferrals{};  // Steps by why they started, where rows may wait.
-  absl::Duration lease_wait;   // Time with something ready and no lease.
+  uint64_t refused = 0;       // Requests ended with an error before they ran.
+  WaitCounts deferrals{};     // Steps by why they started, where rows may wait.
+  absl::Duration lease_wait;  // Time with something ready and no lease.
 };
 
 // Handle with care between Plan and Complete: the batch refers to the core's ids.

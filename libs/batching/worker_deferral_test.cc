@@ -45,7 +45,7 @@ class WorkerDeferralTest : public WorkerCoreTest {
     peer.set_predicted_us(predicted_us);
     return peer;
   }
-  uint64_t Count(DeferralOutcome outcome) const {
+  uint64_t Count(WaitOutcome outcome) const {
     return core_->counters().deferrals[static_cast<int>(outcome)];
   }
 };
@@ -57,7 +57,7 @@ TEST_F(WorkerDeferralTest, RowsWaitAndRunWhenMoreCome) {
   v1::Open open = OpenOf(4, Spec("4", "never"), {1, 2, 3});
   Open(open);
   EXPECT_EQ(Step()->step().rows(), 4);
-  EXPECT_EQ(Count(DeferralOutcome::kSize), 1u);
+  EXPECT_EQ(Count(WaitOutcome::kSize), 1u);
   EXPECT_GT(core_->NextDeadline(), now_ + absl::Milliseconds(50));
 }
 
@@ -68,7 +68,7 @@ TEST_F(WorkerDeferralTest, RowsRunAtTheCap) {
   now_ = core_->NextDeadline();
   EXPECT_EQ(now_, start + absl::Milliseconds(50));
   EXPECT_EQ(Step()->step().rows(), 3);
-  EXPECT_EQ(Count(DeferralOutcome::kBound), 1u);
+  EXPECT_EQ(Count(WaitOutcome::kBound), 1u);
 }
 
 TEST_F(WorkerDeferralTest, RowsRunWhenTheStepOfTheOtherSideIsOverdue) {
@@ -76,7 +76,7 @@ TEST_F(WorkerDeferralTest, RowsRunWhenTheStepOfTheOtherSideIsOverdue) {
   EXPECT_FALSE(Step().has_value());
   now_ = core_->NextDeadline();
   EXPECT_TRUE(Step().has_value());
-  EXPECT_EQ(Count(DeferralOutcome::kTimer), 1u);
+  EXPECT_EQ(Count(WaitOutcome::kTimer), 1u);
   EXPECT_TRUE(Step().has_value());  // The stale PeerStep holds nothing.
   EXPECT_TRUE(Step().has_value());
 }
@@ -94,7 +94,7 @@ TEST_F(WorkerDeferralTest, TheDelayBalanceWaitsForAStepThatIsAboutToEnd) {
   }
   core_->Apply(frame, now_);
   EXPECT_EQ(Step()->step().rows(), 9);
-  EXPECT_EQ(Count(DeferralOutcome::kBalance), 1u);
+  EXPECT_EQ(Count(WaitOutcome::kBalance), 1u);
 }
 
 TEST_F(WorkerDeferralTest, TheOtherSidesStepBeganBeforeItsMessageWasRead) {
@@ -136,7 +136,7 @@ TEST_F(WorkerDeferralTest, ABoundOfOneRequestReleasesAll) {
                 absl::ToDoubleMilliseconds(bounds.most), 0.5);
     now_ = core_->NextDeadline();
     EXPECT_TRUE(Step().has_value());
-    EXPECT_EQ(Count(DeferralOutcome::kBound), 1u);
+    EXPECT_EQ(Count(WaitOutcome::kBound), 1u);
   }
 }
 
@@ -191,7 +191,7 @@ TEST_F(WorkerDeferralTest, NothingWaitsOnASharedDeviceOrOnTheLargeSide) {
     EXPECT_TRUE(Step().has_value());
     core_->Apply(frame, now_);
     EXPECT_TRUE(Step().has_value());
-    EXPECT_EQ(core_->counters().deferrals, DeferralCounts());
+    EXPECT_EQ(core_->counters().deferrals, WaitCounts());
   }
 }
 

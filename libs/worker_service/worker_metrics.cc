@@ -69,10 +69,10 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry* r, Role role)
       requests_waiting_(Gauge(r, role, "num_requests_waiting",
                               "Requests that have the pen and wait for release or credit")),
       cache_usage_(Gauge(r, role, "kv_cache_usage_perc", "Used share of the KV blocks, 0 to 1")) {
-  for (int i = 0; i < kDeferralOutcomes; ++i) {
+  for (int i = 0; i < kWaitOutcomes; ++i) {
     deferrals_[i] =
         &Counter(r, role, "deferrals_total", "Steps, by why their rows waited no longer",
-                 {{"outcome", DeferralOutcomeName(static_cast<DeferralOutcome>(i))}});
+                 {{"outcome", kWaitOutcomeNames[i]}});
   }
 }
 
@@ -104,7 +104,7 @@ void WorkerMetrics::ObserveCore(const WorkerCore& core, int64_t total_blocks) {
   add(prefix_lookup_ids_, cache.lookup_ids, cache_seen_.lookup_ids);
   add(prefix_evictions_, cache.evictions, cache_seen_.evictions);
   cache_seen_ = cache;
-  for (int i = 0; i < kDeferralOutcomes; ++i) {
+  for (int i = 0; i < kWaitOutcomes; ++i) {
     add(*deferrals_[i], now.deferrals[i], seen_.deferrals[i]);
   }
   lease_wait_.Increment(absl::ToDoubleSeconds(now.lease_wait - seen_.lease_wait));

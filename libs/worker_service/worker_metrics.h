@@ -38,7 +38,7 @@ class WorkerMetrics {
   prometheus::Counter& need_ids_;
   prometheus::Counter& stale_frames_;
   prometheus::Counter& lease_wait_;
-  std::array<prometheus::Counter*, kDeferralOutcomes> deferrals_;
+  std::array<prometheus::Counter*, kWaitOutcomes> deferrals_;
   prometheus::Counter& reconnects_;
   prometheus::Histogram& step_seconds_;
   prometheus::Histogram& rows_;

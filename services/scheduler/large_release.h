@@ -18,8 +18,8 @@
 #include "absl/time/time.h"
 #include "libs/batching_model/simulator.h"
 #include "libs/batching_model/step_time_estimator.h"
+#include "libs/batching_model/wait_outcome.h"
 #include "services/scheduler/running_step.h"
-#include "services/scheduler/scheduler_counters.h"
 #include "services/scheduler/wait_bound.h"
 
 namespace tokenrouter {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "libs/batching_model/wait_outcome.h"
 #include "libs/tokens/token_types.h"
 
 namespace tokenrouter {
@@ -63,20 +64,6 @@ inline constexpr int kLeaseOutcomes = 3;
 inline constexpr const char* kLeaseOutcomeNames[kLeaseOutcomes] = {"returned", "expired",
                                                                    "holder_lost"};
 
-// Why rows that could have waited for a fuller batch were served. On a device of its own: releases
-// of the large side. On a shared device: turns of either side.
-enum class WaitOutcome : uint8_t {
-  kImmediate,  // There was nothing to wait for.
-  kSize,       // Enough rows.
-  kBalance,    // Waiting did not pay, or the step that was waited for has ended.
-  kTimer,      // The wait ran out.
-  kIdle,       // The other side has nothing.
-  kBound,      // The cap, max_defer_ms, a latency target, or the other side's turn was cut off.
-};
-inline constexpr int kWaitOutcomes = 6;
-inline constexpr const char* kWaitOutcomeNames[kWaitOutcomes] = {"immediate", "size", "balance",
-                                                                 "timer",     "idle", "bound"};
-
 struct SchedulerCounters {
   std::array<uint64_t, 3> tokens{};          // By Author.
   std::array<uint64_t, 3> overrun_tokens{};  // By Author: committed beyond the finish.
@@ -85,7 +72,8 @@ struct SchedulerCounters {
   std::array<uint64_t, kDropReasons> dropped{};
   std::array<std::array<uint64_t, kReopenCauses>, kRoles> reopened{};
   std::array<std::array<uint64_t, kLeaseOutcomes>, kRoles> lease_turns{};
-  std::array<std::array<uint64_t, kWaitOutcomes>, kRoles> deferrals{};
+  // On a device of its own: releases of the large side. On a shared one: turns of either side.
+  std::array<WaitCounts, kRoles> deferrals{};
   std::array<uint64_t, kEvictionNeeds> evicted{};
   uint64_t rebuilt_ids = 0;           // Sent again to large workers after an eviction.
   uint64_t opened_ahead = 0;          // Large sides opened before their first turn.

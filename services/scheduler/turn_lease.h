@@ -10,9 +10,9 @@
 
 #include "absl/time/time.h"
 #include "libs/batching_model/simulator.h"
+#include "libs/batching_model/wait_outcome.h"
 #include "libs/tokens/token_types.h"
 #include "services/scheduler/core_options.h"
-#include "services/scheduler/scheduler_counters.h"
 
 namespace tokenrouter {
 
