@@ -82,12 +82,26 @@ double Simulation::Cost(Side side, int rows, double ids) const {
   return (side == kS ? setup_.small : setup_.large)(rows, static_cast<int64_t>(ids + 0.5));
 }
 
-// Whatever is ready. On a shared device a change of turns takes a hop.
+// Moves what is ready into the step, in the order in which it came, as far as it may be; returns
+// its ids.
+int64_t Simulation::TakeRows(Side side, Worker* worker) {
+  std::vector<int>& ready = worker->ready;
+  int64_t ids = worker->ready_ids;
+  size_t rows = ready.size();
+  const auto too_long = [&] {
+    return rows > 1 &&
+           Cost(side, static_cast<int>(rows), static_cast<double>(ids)) > setup_.max_step_ms;
+  };
+  while (setup_.max_step_ms > 0 && too_long()) ids -= NewIds(side, ready[--rows]);
+  worker->running.assign(ready.begin(), ready.begin() + static_cast<ptrdiff_t>(rows));
+  ready.erase(ready.begin(), ready.begin() + static_cast<ptrdiff_t>(rows));
+  worker->ready_ids -= ids;
+  return ids;
+}
+
+// On a shared device a change of turns takes a hop.
 void Simulation::Launch(Side side, Worker* worker) {
-  const int64_t ids = worker->ready_ids;
-  worker->running = std::move(worker->ready);
-  worker->ready.clear();
-  worker->ready_ids = 0;
+  const int64_t ids = TakeRows(side, worker);
   const int rows = static_cast<int>(worker->running.size());
   Step& step = worker->step;
   step.predicted = Cost(side, rows, static_cast<double>(ids));
@@ -97,6 +111,7 @@ void Simulation::Launch(Side side, Worker* worker) {
   last_served_ = side;
   step.start = now_ + turn;
   step.end = step.start + duration;
+  if (side == kL) small_first_until_ = worker->ready.empty() ? 0 : step.end + setup_.max_step_ms;
   std::fill(step.by_peer.begin(), step.by_peer.end(), 0);
   for (const int request : worker->running) ++step.by_peer[home_[Other(side)][request]];
   worker->deadline = kNever;
@@ -167,7 +182,10 @@ void Simulation::Complete(Side side, int index) {
 // Commits what the row produced; true when the request goes on where it is.
 bool Simulation::StaysAfter(Side side, int request) {
   if (side == kS) {
-    if (random_.Uniform() < setup_.r) return false;
+    if (random_.Uniform() < setup_.r) {
+      small_first_until_ = 0;
+      return false;
+    }
     ++unseen_[request];
     Commit(request);
     return true;
@@ -195,7 +213,7 @@ void Simulation::MakeReady(Side side, int request) {
   Worker& worker = Home(side, request);
   if (worker.ready.empty()) worker.oldest_ready = now_;
   worker.ready.push_back(request);
-  worker.ready_ids += side == kS ? 1 : unseen_[request];
+  worker.ready_ids += NewIds(side, request);
 }
 
 void Simulation::Commit(int request) {

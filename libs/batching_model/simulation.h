@@ -69,7 +69,9 @@ class Simulation {
   double Progress() const;
   void StartInside(int rows);
   double Cost(Side side, int rows, double ids) const;
+  int64_t NewIds(Side side, int request) const { return side == kS ? 1 : unseen_[request]; }
   Worker& Home(Side side, int request) { return side_[side][home_[side][request]]; }
+  int64_t TakeRows(Side side, Worker* worker);
   void Launch(Side side, Worker* worker);
   void Advance();
   double NextEvent() const;
@@ -109,6 +111,7 @@ class Simulation {
   std::vector<int64_t> unseen_;  // Committed ids that the large model has not read, by request.
   std::vector<double> last_commit_;
   int last_served_ = kS;          // Shared device: whose step ran last.
+  double small_first_until_ = 0;  // Shared device: a large step left rows behind.
   int64_t steps_ = 0, rows_ = 0;  // Since the start of the run.
   int64_t committed_ = 0;
   std::vector<float> gaps_;

@@ -19,7 +19,8 @@ void Simulation::DecideShared() {
   if (!small.idle() || !large.idle()) return;
   if (small.ready.empty() && large.ready.empty()) return;
   const bool serves_large =
-      small.ready.empty() || (!large.ready.empty() && ServesLarge(small, large));
+      small.ready.empty() ||
+      (!large.ready.empty() && now_ >= small_first_until_ - kSameTime && ServesLarge(small, large));
   serves_large ? Launch(kL, &large) : Launch(kS, &small);
 }
 

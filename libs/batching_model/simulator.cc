@@ -25,6 +25,8 @@ absl::Status CheckSetup(const SimulationSetup& setup) {
       InRange("noise_cv", setup.noise_cv >= 0 && setup.noise_cv <= 1, setup.noise_cv, "[0, 1]"));
   TR_RETURN_IF_ERROR(
       InRange("hop_ms", setup.hop_ms >= 0 && setup.hop_ms <= 1000, setup.hop_ms, "[0, 1000]"));
+  TR_RETURN_IF_ERROR(
+      InRange("max_step_ms", setup.max_step_ms >= 0, setup.max_step_ms, "0 (no limit) or more"));
   const int most = setup.shared_device ? 1 : kMostWorkers;
   const char* const allowed = setup.shared_device ? "1 on a shared device" : "1 to 64";
   TR_RETURN_IF_ERROR(InRange("small_workers",

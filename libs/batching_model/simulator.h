@@ -51,6 +51,10 @@ struct SimulationSetup {
   // From the end of a step on one side until the row is ready on the other, and until the other
   // side knows of a step. On a shared device: how long a change of turns takes.
   double hop_ms = 0;
+  // A step takes rows only as far as it is predicted to last no longer; at least one. The others
+  // wait for the next step. On a shared device that is the length of a turn, and after a large one
+  // that left rows behind it is the small side's until a row of it leaves. 0: no limit.
+  double max_step_ms = 0;
   double duration_ms = 100000;
   int64_t max_steps = 0;  // The run also ends after so many steps of both sides together; 0: never.
   int64_t max_rows = 0;   // Likewise in rows of steps.

@@ -181,6 +181,36 @@ TEST(SimulatorTest, AChangeOfTurnsTakesAHopOnASharedDevice) {
   EXPECT_NEAR(without / Simulate(setup, {})->committed_per_s, 39.0 / 21, 0.02);
 }
 
+TEST(SimulatorTest, AStepTakesOnlyTheRowsThatFitItsTime) {
+  SimulationSetup setup{.small = Affine(3, 0),
+                        .large = Affine(0, 10),
+                        .shared_device = true,
+                        .requests = 8,
+                        .r = .5,
+                        .duration_ms = 1e5};
+  const BatchingPolicy policy{.kind = Kind::kStatic, .m_large = 4};
+  EXPECT_GT(Simulate(setup, policy)->mean_batch_large, 3);
+  setup.max_step_ms = 29;
+  const SimulationResult two_fit = *Simulate(setup, policy);
+  EXPECT_LE(two_fit.mean_batch_large, 2);
+  EXPECT_GT(two_fit.mean_batch_large, 1.5);
+  setup.max_step_ms = 5;  // Not even one: it runs all the same.
+  EXPECT_EQ(Simulate(setup, policy)->mean_batch_large, 1);
+}
+
+// Five rows wait and each is a step: between any two of them the small side has its turn.
+TEST(SimulatorTest, TheSmallSideGoesFirstAfterACutLargeStep) {
+  const SimulationSetup setup{.small = Affine(1, 0),
+                              .large = Affine(0, 100),
+                              .shared_device = true,
+                              .requests = 8,
+                              .r = .9,
+                              .max_step_ms = 150,
+                              .duration_ms = 1e6};
+  const SimulationResult result = *Simulate(setup, {});          // Greedy: the large side first.
+  EXPECT_GT(result.busy_small * 100 / result.busy_large, 0.95);  // Steps of one per step of other.
+}
+
 TEST(SimulatorTest, RefusesWhatCannotRun) {
   SimulationSetup setup{.small = Affine(3, 0), .large = Affine(15, 0), .requests = 2, .r = 0.1};
   EXPECT_THAT(Simulate(setup, {.kind = Kind::kStatic, .m_small = 2, .m_large = 2}),

@@ -24,12 +24,22 @@ constexpr double kThresholdShares[] = {.7, .85, 1, 1.15, 1.4};
 constexpr int kExactSearchRequests = 512;
 constexpr int kExactSearchPartialReturn = 64;  // q < 1: cubic.
 
+// Rows of a step that lasts no longer than `most_ms`, at least one; 0: as many as there are. To
+// wait for more than one step takes leaves rows behind.
+int RowsWithin(const std::vector<double>& times, double most_ms) {
+  const auto rows = static_cast<int>(times.size()) - 1;
+  if (most_ms <= 0) return rows;
+  const auto beyond = std::upper_bound(times.begin() + 1, times.end(), most_ms);
+  return std::max(1, static_cast<int>(beyond - times.begin()) - 1);
+}
+
 std::vector<BatchingPolicy> SharedCandidates(const SimulationSetup& setup) {
   const std::vector<double> small = SmallStepTimes(setup.small, setup.requests);
   const std::vector<double> large = LargeStepTimes(setup.large, setup.requests, setup.r, setup.q);
   const SharedDeviceModel model{small, large, setup.requests, setup.r, setup.q};
   const int searched = setup.q < 1 ? kExactSearchPartialReturn : kExactSearchRequests;
-  const int center = setup.requests <= searched ? BestThreshold(model) : FluidThreshold(model);
+  const int best = setup.requests <= searched ? BestThreshold(model) : FluidThreshold(model);
+  const int center = std::min(best, RowsWithin(large, setup.max_step_ms));
   std::vector<BatchingPolicy> candidates;
   int last = 1;  // Threshold 1 is greedy.
   for (const double share : kThresholdShares) {

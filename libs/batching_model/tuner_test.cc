@@ -63,6 +63,20 @@ TEST(TunerTest, FindsTheGainOfASharedDevice) {
   EXPECT_NEAR(Score(setup, tuned.policy) / AloneRate(setup.large, 16), 1.95, 0.06);
 }
 
+// Two cores, two models: a step of nine large rows would last 340 ms and may last 200.
+TEST(TunerTest, WaitsForNoMoreLargeRowsThanAStepTakes) {
+  const SimulationSetup setup{.small = Affine(15, 0, .9),
+                              .large = Affine(50, 0, 2.8),
+                              .shared_device = true,
+                              .requests = 16,
+                              .r = .11,
+                              .max_step_ms = 200};
+  TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy tuned, Tune(setup));
+  EXPECT_LE(tuned.policy.m_large, 6);
+  const BatchingPolicy too_many{.kind = BatchingPolicy::Kind::kModel, .m_large = 9};
+  EXPECT_GT(Score(setup, tuned.policy) / Score(setup, too_many), 1.03);
+}
+
 TEST(TunerTest, FindsTheGainOfTwoDevices) {
   const SimulationSetup setup{
       .small = Affine(6, .02), .large = Affine(24, .1), .requests = 8, .r = .4, .noise_cv = .05};

@@ -68,6 +68,7 @@ boost::json::object JsonRow(const Cell& cell, const SimulateOptions& options) {
       {"q", options.q},
       {"noise", options.noise},
       {"hop_ms", options.hop_ms},
+      {"max_step_ms", options.max_step_ms},
       {"seconds", options.seconds},
       {"seed", options.seed},
       {"policy", std::string(PolicyName(cell.asked))},

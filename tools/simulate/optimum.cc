@@ -67,7 +67,7 @@ bool Solvable(const SimulationSetup& setup) {
                    : setup.q < 1        ? kSharedPartialReturn
                                         : kSharedDevice;
   const bool one_pair = setup.small_workers == 1 && setup.large_workers == 1;
-  return setup.requests <= most && setup.hop_ms == 0 && one_pair;
+  return setup.requests <= most && setup.hop_ms == 0 && setup.max_step_ms == 0 && one_pair;
 }
 
 }  // namespace

@@ -89,6 +89,7 @@ SimulationSetup SimulateOptions::Setup(int requests, double r) const {
           .q = q,
           .noise_cv = noise,
           .hop_ms = hop_ms,
+          .max_step_ms = max_step_ms,
           .duration_ms = 1000.0 * seconds,
           .desynchronised = true,
           .seed = seed};
@@ -118,6 +119,8 @@ absl::StatusOr<std::optional<SimulateOptions>> ParseSimulateOptions(int argc,
   settings.Add("noise", &options.noise, 0.0, 1.0, "relative spread of step times");
   settings.Add("hop_ms", &options.hop_ms, 0.0, 1000.0,
                "delay of a row between the models, or of a change of turns");
+  settings.Add("max_step_ms", &options.max_step_ms, 0.0, 1e6,
+               "a step takes rows as far as it lasts no longer; 0: all that wait");
   settings.Add("seconds", &options.seconds, 1.0, kLongestSeconds, "simulated time of a cell");
   settings.Add("seed", &typed.seed, 0, INT64_MAX, "of the random numbers");
   settings.Add("json", &options.json, "print JSON rows instead of a table");

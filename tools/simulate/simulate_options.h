@@ -29,6 +29,7 @@ struct SimulateOptions {
   bool distributed = false;
   double noise = 0.03;
   double hop_ms = 0.0;
+  double max_step_ms = 0.0;
   double seconds = 1000.0;  // Of simulated time, per cell.
   uint64_t seed = 1;
   bool json = false;
