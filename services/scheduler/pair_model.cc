@@ -134,7 +134,7 @@ bool PairModel::LoadMoved(int32_t live) const {
 bool PairModel::RatesMoved() const {
   return routed_gate_.Moved(routed_) || returned_gate_.Moved(returned_) ||
          CurveMoved(Role::kSmall) || CurveMoved(Role::kLarge) ||
-         plan_->inputs.shared_device != shared_device_;
+         plan_->inputs.shared_device != shared_device_ || plan_->inputs.max_step_ms != max_step_ms_;
 }
 
 void PairModel::Recall(int32_t live) {
@@ -168,6 +168,7 @@ std::optional<PlanInputs> PairModel::Wanted(int32_t live, absl::Time now) {
                     .r = routed_.mean(),
                     .q = returned_.mean(),
                     .hop_ms = hop_ms_,
+                    .max_step_ms = max_step_ms_,
                     .shared_device = shared_device_};
   for (int role = 0; role < kRoles; ++role) inputs.curves[role] = curves_[role].coefficients();
   return inputs;

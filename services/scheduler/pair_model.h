@@ -69,7 +69,12 @@ class PairModel {
   bool PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) const;
 
   // ---- planning ----
-  void ShareDevice(bool shared) { shared_device_ = shared; }
+  // Whether both sides take turns on one device, and how long the workers let a step be; zero: as
+  // long as it takes.
+  void Place(bool shared_device, absl::Duration max_step) {
+    shared_device_ = shared_device;
+    max_step_ms_ = absl::ToDoubleMilliseconds(max_step);
+  }
   // Follows the load, and says when a plan should be made; nothing while the last one holds, or one
   // is being made.
   std::optional<PlanInputs> Wanted(int32_t live, absl::Time now);
@@ -123,6 +128,7 @@ class PairModel {
   double mean_limit_ = 0;      // Tokens that a request may write.
   double mean_generated_ = 0;  // Of finished requests; 0: none yet.
   bool shared_device_ = false;
+  double max_step_ms_ = 0;
 
   int32_t live_ = 0;  // At the last tick.
   bool planning_ = false;

@@ -23,7 +23,7 @@ PairModel Taught() {
   PairModel model{PairModelOptions{}};
   Teach(&model, Role::kSmall, 10, 1, 1);
   Teach(&model, Role::kLarge, 40, .5, 3);
-  model.ShareDevice(true);
+  model.Place(/*shared_device=*/true, absl::ZeroDuration());
   model.ObserveRows(Role::kSmall, 1000, 100);
   return model;
 }
@@ -52,7 +52,7 @@ TEST(PairModelTest, WantsNoPlanBeforeBothCurvesAreKnown) {
 
 TEST(PairModelTest, ASharedDeviceHasAThresholdBeforeAnyPlan) {
   PairModel model{PairModelOptions{}};
-  model.ShareDevice(true);
+  model.Place(/*shared_device=*/true, absl::ZeroDuration());
   EXPECT_EQ(model.Policy(10).m_large, 4);
   EXPECT_EQ(model.Policy(0).m_large, 1);
 }
@@ -127,7 +127,7 @@ TEST(PairModelTest, StaysRoutedUntilItHasSeenTheAlgorithm) {
   PairModel model{PairModelOptions{}};
   Teach(&model, Role::kSmall, 10, 2, 0);
   Teach(&model, Role::kLarge, 40, .5, 3);
-  model.ShareDevice(true);
+  model.Place(/*shared_device=*/true, absl::ZeroDuration());
   model.ObserveRows(Role::kSmall, 10, 9);
   Serve(&model, 16, kStart, kStart + absl::Seconds(5));
   EXPECT_EQ(model.mode(), ServiceMode::kRouted);
@@ -189,6 +189,16 @@ TEST(PairModelTest, TheThresholdScalesWithTheRequests) {
   const int m = model.Policy(16).m_large;
   EXPECT_NEAR(model.Policy(8).m_large, m / 2.0, 1);
   EXPECT_GE(model.Policy(1).m_large, 1);
+}
+
+TEST(PairModelTest, WaitsForNoMoreRowsThanAStepMayTake) {
+  PairModel model = Taught();
+  Serve(&model, 16, kStart, kStart + absl::Seconds(1));
+  ASSERT_GT(model.Policy(16).m_large, 1);
+  const double one_row = model.PredictMs(Role::kLarge, 1, 10);
+  model.Place(/*shared_device=*/true, absl::Milliseconds(1.2 * one_row));
+  Serve(&model, 16, kStart + absl::Seconds(1), kStart + absl::Seconds(2));
+  EXPECT_EQ(model.Policy(16).m_large, 1) << "a plan is made anew when that changes";
 }
 
 TEST(PairModelTest, BothThresholdsOfAStaticPlanScale) {

@@ -32,7 +32,8 @@ absl::StatusOr<PairPlan> MakePlan(const PlanInputs& inputs) {
                               .r = std::clamp(inputs.r, kLeastRate, kMostRouted),
                               .q = std::clamp(inputs.q, kLeastRate, 1.0),
                               .noise_cv = std::min(inputs.spread, 1.0),
-                              .hop_ms = inputs.hop_ms};
+                              .hop_ms = inputs.hop_ms,
+                              .max_step_ms = inputs.max_step_ms};
   PairPlan plan{.inputs = inputs, .prediction = {}};
   TR_ASSIGN_OR_RETURN(plan.prediction, PredictModes(setup));
   return plan;

@@ -23,6 +23,7 @@ struct PlanInputs {
   double r = 0.1;
   double q = 1.0;
   double hop_ms = 0;
+  double max_step_ms = 0;  // A step takes rows only as far as it lasts no longer; 0: no limit.
   bool shared_device = false;
   int workers[kRoles] = {1, 1};  // Of each pool; a shared device is planned with one of each.
 };

@@ -214,6 +214,16 @@ bool WorkerDirectory::SharesDevice(int pair) const {
   return false;
 }
 
+absl::Duration WorkerDirectory::MaxStep(int pair) const {
+  int64_t least_us = 0;
+  for (const auto& [stream, worker] : workers_) {
+    const int64_t most_us = worker->hello.max_step_us();
+    if (worker->pair != pair || most_us <= 0) continue;
+    least_us = least_us > 0 ? std::min(least_us, most_us) : most_us;
+  }
+  return absl::Microseconds(least_us);
+}
+
 int WorkerDirectory::InternClass(const std::string& numerics_class) {
   return classes_.try_emplace(numerics_class, static_cast<int>(classes_.size()) + 1).first->second;
 }

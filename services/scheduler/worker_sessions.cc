@@ -59,9 +59,19 @@ void WorkerSessions::FillAttached(StreamId stream, const Pair& pair) {
       static_cast<int32_t>(absl::ToInt64Milliseconds(state_->options.keep_unclaimed)));
 }
 
+void WorkerSessions::PlaceModel(int pair) {
+  const bool shared = state_->directory.SharesDevice(pair);
+  absl::Duration max_step = state_->directory.MaxStep(pair);
+  if (shared) {
+    const absl::Duration turn = state_->options.lease_max;
+    max_step = max_step > absl::ZeroDuration() ? std::min(max_step, turn) : turn;
+  }
+  state_->ModelOf(pair).Place(shared, max_step);
+}
+
 void WorkerSessions::Learn(const v1::WorkerHello& hello, int pair) {
   PairModel& model = state_->ModelOf(pair);
-  model.ShareDevice(state_->directory.SharesDevice(pair));
+  PlaceModel(pair);
   const Role role = hello.role() == v1::ROLE_SMALL ? Role::kSmall : Role::kLarge;
   // One worker's samples say nothing new once others have served.
   if (model.curve(role).observations() > hello.samples_size()) return;
@@ -113,7 +123,7 @@ std::optional<int> WorkerSessions::OnGone(StreamId stream) {
   turns_->OnGone(*worker);
   steps_->Gone(*worker);
   state_->directory.Remove(stream, state_->now);
-  state_->ModelOf(pair).ShareDevice(state_->directory.SharesDevice(pair));
+  PlaceModel(pair);
   state_->releasable_workers.erase(stream);
   state_->outbox.workers.Forget(stream);
   for (const uint64_t key : requests) SideLost(state_->requests.Find(key), role);

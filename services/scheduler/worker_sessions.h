@@ -43,6 +43,7 @@ class WorkerSessions {
 
  private:
   void Learn(const v1::WorkerHello& hello, int pair);
+  void PlaceModel(int pair);
   void Observe(AttachedWorker* worker, const v1::WorkerFrame& frame);
   void ClosePeers(StreamId newcomer, const Pair& pair);
   void FillAttached(StreamId stream, const Pair& pair);

@@ -103,6 +103,36 @@ TEST(WorkerFrame, ErrorsEndTheRequestWithTheirDetail) {
   EXPECT_EQ(heard.chunks(0).finish().detail(), "engine step failed");
 }
 
+// What a plan for one request believes of the longest step.
+double PlannedMaxStepMs(const std::string& device_key, int64_t max_step_us) {
+  S s;
+  for (const Role role : {Role::kSmall, Role::kLarge}) {
+    v1::WorkerHello hello = S::Hello(role, RoleName(role));
+    hello.set_device_key(device_key);
+    hello.set_max_step_us(role == Role::kLarge ? max_step_us : 0);
+    for (int rows = 1; rows <= 16; ++rows) {
+      v1::StepSample* const sample = hello.add_samples();
+      sample->set_rows(rows);
+      sample->set_new_ids(rows);
+      sample->set_elapsed_us(10000);
+    }
+    s.Attach(role == Role::kSmall ? S::kSmall : S::kLarge, hello);
+  }
+  s.Connect();
+  s.Submit(1);
+  const std::vector<PlanInputs> wanted = s.core.WantedPlans(s.now);
+  EXPECT_EQ(wanted.size(), 1u);
+  return wanted.empty() ? -1 : wanted[0].max_step_ms;
+}
+
+TEST(WorkerSessionsTest, PlansKnowHowLongAStepMayBe) {
+  EXPECT_EQ(PlannedMaxStepMs("", 0), 0) << "as long as it takes";
+  EXPECT_EQ(PlannedMaxStepMs("", 250000), 250);
+  EXPECT_EQ(PlannedMaxStepMs("device", 0), 200) << "a turn";
+  EXPECT_EQ(PlannedMaxStepMs("device", 250000), 200);
+  EXPECT_EQ(PlannedMaxStepMs("device", 150000), 150);
+}
+
 // ---- leases ----
 
 class SharedDevice : public ::testing::Test {
