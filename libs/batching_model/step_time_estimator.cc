@@ -3,31 +3,51 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "libs/status/check.h"
 
 namespace tokenrouter {
 namespace {
 
-constexpr int kTerms = 3;
 constexpr double kForgetting = 0.99;
 constexpr double kDriftForgetting = 0.9;
 // What is believed before any step, as a share of one step's information. Slopes are believed to be
 // zero a thousand times more firmly than the base, so that few steps of near shapes stay near flat.
 constexpr double kBasePrior = 1e-6;
 constexpr double kSlopePrior = 1e-3;
+// And bends a thousand times more firmly than that: a line is bent only by steps on both sides.
+constexpr double kBendPrior = 1;
 // One stalled step must not move the fit far. A device that really became slower still gets
 // through: the prediction follows, and the clip with it.
 constexpr double kMostError = 3.0;
 constexpr int kUnclippedSteps = 8;
 
-double Dot(const std::array<double, 3>& a, const std::array<double, 3>& b) {
-  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+template <typename Vector>
+double Dot(const Vector& a, const Vector& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+double Beyond(int64_t new_ids, int bend) {
+  return static_cast<double>(std::max<int64_t>(0, new_ids - StepTimeEstimator::kBends[bend]));
+}
+
+}  // namespace
+
+double StepTimeEstimator::Coefficients::At(int rows, int64_t new_ids) const {
+  return base_ms + row_ms * rows + id_ms * static_cast<double>(new_ids) +
+         bend_ms[0] * Beyond(new_ids, 0) + bend_ms[1] * Beyond(new_ids, 1);
+}
+
+StepTimeEstimator::Vector StepTimeEstimator::ShapeOf(int rows, int64_t new_ids, double predicted) {
+  Vector shape = {1, static_cast<double>(rows), static_cast<double>(new_ids), Beyond(new_ids, 0),
+                  Beyond(new_ids, 1)};
+  for (double& term : shape) term /= predicted;
+  return shape;
 }
 
 // Solves m x = b restricted to the terms in `active`; the others are 0. m is positive definite.
-std::array<double, 3> SolveActive(std::array<std::array<double, 3>, 3> m, std::array<double, 3> b,
-                                  unsigned active) {
+StepTimeEstimator::Vector StepTimeEstimator::SolveActive(Matrix m, Vector b, unsigned active) {
   for (int i = 0; i < kTerms; ++i) {
     if (active >> i & 1) continue;
     for (int j = 0; j < kTerms; ++j) m[i][j] = m[j][i] = 0;
@@ -48,13 +68,12 @@ std::array<double, 3> SolveActive(std::array<std::array<double, 3>, 3> m, std::a
   return b;
 }
 
-}  // namespace
-
 void StepTimeEstimator::Start(double milliseconds) {
   const double unit = 1.0 / (milliseconds * milliseconds);
   information_[0][0] = kBasePrior * unit;
   information_[1][1] = information_[2][2] = kSlopePrior * unit;
-  estimate_ = {milliseconds, 0, 0};
+  information_[3][3] = information_[4][4] = kBendPrior * unit;
+  estimate_ = {milliseconds};
   fitted_ = {.base_ms = milliseconds};
 }
 
@@ -76,7 +95,7 @@ void StepTimeEstimator::Learn(const Vector& shape, double relative_error) {
   for (int i = 0; i < kTerms; ++i) {
     for (int j = 0; j < kTerms; ++j) information_[i][j] += shape[i] * shape[j];
   }
-  const Vector gain = SolveActive(information_, shape, 0b111);
+  const Vector gain = SolveActive(information_, shape, kAllTerms);
   if (distinct_shapes_) {
     for (int i = 0; i < kTerms; ++i) estimate_[i] += gain[i] * relative_error;
   } else {  // The same move of this shape's prediction, all of it in the base.
@@ -84,19 +103,28 @@ void StepTimeEstimator::Learn(const Vector& shape, double relative_error) {
   }
 }
 
-// Of the eight sets of positive terms, the one whose best fit has no negative term and the least
-// loss (x - estimate)' information (x - estimate).
+void StepTimeEstimator::Adopt(const Vector& terms) {
+  fitted_ = {
+      .base_ms = terms[0], .row_ms = terms[1], .id_ms = terms[2], .bend_ms = {terms[3], terms[4]}};
+}
+
+// Of all sets of positive terms, the one whose best fit has no negative term and the least loss
+// (x - estimate)' information (x - estimate).
 void StepTimeEstimator::Fit() {
+  const auto none_negative = [](const Vector& terms) {
+    return *std::min_element(terms.begin(), terms.end()) >= 0;
+  };
+  if (none_negative(estimate_)) return Adopt(estimate_);
   Vector target;
   for (int i = 0; i < kTerms; ++i) target[i] = Dot(information_[i], estimate_);
   double least = std::numeric_limits<double>::infinity();
-  for (unsigned active = 1; active < 1u << kTerms; ++active) {
+  for (unsigned active = 1; active <= kAllTerms; ++active) {
     const Vector candidate = SolveActive(information_, target, active);
-    if (std::min({candidate[0], candidate[1], candidate[2]}) < 0) continue;
+    if (!none_negative(candidate)) continue;
     const double loss = -Dot(candidate, target);  // Up to a constant, at a restricted optimum.
     if (loss < least) {
       least = loss;
-      fitted_ = {candidate[0], candidate[1], candidate[2]};
+      Adopt(candidate);
     }
   }
 }
@@ -111,8 +139,7 @@ void StepTimeEstimator::Observe(int rows, int64_t new_ids, double milliseconds) 
   }
   distinct_shapes_ = distinct_shapes_ || rows != first_rows_ || new_ids != first_ids_;
   const double predicted = Predict(rows, new_ids);
-  const Vector shape = {1.0 / predicted, rows / predicted,
-                        static_cast<double>(new_ids) / predicted};
+  const Vector shape = ShapeOf(rows, new_ids, predicted);
   double error = milliseconds / predicted - 1.0;
   if (observations_ >= kUnclippedSteps) error = std::min(error, kMostError);
   // The error against the unconstrained estimate is what least squares needs.
@@ -122,7 +149,8 @@ void StepTimeEstimator::Observe(int rows, int64_t new_ids, double milliseconds) 
   if (observations_ > 0) {
     // A step that taught much was predicted from little: its error says less about the spread.
     // The share of it that is news is 1 - shape' information^-1 shape.
-    const double news = std::max(0.0, 1.0 - Dot(shape, SolveActive(information_, shape, 0b111)));
+    const double news =
+        std::max(0.0, 1.0 - Dot(shape, SolveActive(information_, shape, kAllTerms)));
     squares_ = kForgetting * squares_ + news * news * error * error;
     weight_ = kForgetting * weight_ + news;
     drift_ = kDriftForgetting * drift_ + (1.0 - kDriftForgetting) * error;
@@ -131,7 +159,7 @@ void StepTimeEstimator::Observe(int rows, int64_t new_ids, double milliseconds) 
 }
 
 double StepTimeEstimator::Predict(int rows, int64_t new_ids) const {
-  return fitted_.base_ms + fitted_.row_ms * rows + fitted_.id_ms * static_cast<double>(new_ids);
+  return fitted_.At(rows, new_ids);
 }
 
 double StepTimeEstimator::RelativeSpread() const {
@@ -141,9 +169,8 @@ double StepTimeEstimator::RelativeSpread() const {
 double StepTimeEstimator::Uncertainty(int rows, int64_t new_ids) const {
   const double predicted = Predict(rows, new_ids);
   if (!(predicted > 0)) return std::numeric_limits<double>::infinity();
-  const Vector shape = {1.0 / predicted, rows / predicted,
-                        static_cast<double>(new_ids) / predicted};
-  const double variance = Dot(shape, SolveActive(information_, shape, 0b111));
+  const Vector shape = ShapeOf(rows, new_ids, predicted);
+  const double variance = Dot(shape, SolveActive(information_, shape, kAllTerms));
   return RelativeSpread() * std::sqrt(std::max(0.0, variance));
 }
 

@@ -1,9 +1,10 @@
-// Learns t(rows, new ids) = base + per_row * rows + per_id * ids of one side from the steps it ran,
-// by recursive least squares on relative errors. Forgetting is directional: old steps fade only
-// where new ones say the same thing, so an hour at one shape does not erase what other shapes cost.
-// While fewer than two distinct shapes were seen the prediction is flat. Predictions are never
-// negative and never fall with rows or ids. Threads: not thread-safe. Units: milliseconds. Cost:
-// O(1) per call.
+// Learns t(rows, new ids) of one side from the steps it ran: a base, a slope in rows and one in ids
+// that grows at each of two bends, since few ids are bound by memory and cost next to nothing. By
+// recursive least squares on relative errors. Forgetting is directional: old steps fade only where
+// new ones say the same thing, so an hour at one shape does not erase what other shapes cost. While
+// fewer than two distinct shapes were seen the prediction is flat. Predictions are never negative
+// and never fall with rows or ids. Threads: not thread-safe. Units: milliseconds. Cost: O(1) per
+// call.
 #pragma once
 
 #include <array>
@@ -13,10 +14,17 @@ namespace tokenrouter {
 
 class StepTimeEstimator {
  public:
+  static constexpr int64_t kBends[] = {8, 64};  // Ids.
+
   struct Coefficients {
     double base_ms = 0;
     double row_ms = 0;
     double id_ms = 0;
+    double bend_ms[2] = {0, 0};  // What each id beyond kBends costs more.
+
+    double At(int rows, int64_t new_ids) const;
+    // Of one id more where there are many.
+    double LateIdMs() const { return id_ms + bend_ms[0] + bend_ms[1]; }
   };
 
   // REQUIRES: rows >= 0, new_ids >= 0. A time that is not positive and finite is ignored.
@@ -35,13 +43,19 @@ class StepTimeEstimator {
   int64_t observations() const { return observations_; }
 
  private:
-  using Vector = std::array<double, 3>;
-  using Matrix = std::array<Vector, 3>;
+  static constexpr int kTerms = 5;
+  static constexpr unsigned kAllTerms = (1u << kTerms) - 1;
+  using Vector = std::array<double, kTerms>;
+  using Matrix = std::array<Vector, kTerms>;
+
+  static Vector ShapeOf(int rows, int64_t new_ids, double predicted);
+  static Vector SolveActive(Matrix m, Vector b, unsigned active);
 
   void Start(double milliseconds);
   void Forget(const Vector& shape);
   void Learn(const Vector& shape, double relative_error);
   void Fit();
+  void Adopt(const Vector& terms);
 
   int64_t observations_ = 0;
   int first_rows_ = 0;

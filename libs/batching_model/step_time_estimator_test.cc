@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace tokenrouter {
@@ -49,6 +50,24 @@ TEST(StepTimeEstimatorTest, FindsTheThreeTerms) {
   EXPECT_LT(estimator.Uncertainty(10, 100), 0.01);
 }
 
+// Two cores: up to eight ids are bound by memory, beyond by compute.
+TEST(StepTimeEstimatorTest, FollowsATimeThatBendsWithTheIds) {
+  const auto bent = [](int64_t ids) { return 46 + 3.4 * std::max<double>(0, ids - 8.0); };
+  StepTimeEstimator estimator;
+  std::mt19937_64 generator(3);
+  std::normal_distribution<double> noise(1.0, .05);
+  std::uniform_int_distribution<int> rows(1, 4), per_row(1, 12);
+  for (int i = 0; i < 400; ++i) {
+    const int r = rows(generator);
+    const int64_t ids = static_cast<int64_t>(r) * per_row(generator);
+    estimator.Observe(r, ids, bent(ids) * noise(generator));
+  }
+  for (const int64_t ids : {1, 8, 12, 20, 40}) {
+    EXPECT_NEAR(estimator.Predict(1, ids) / bent(ids), 1, .06) << ids;
+  }
+  EXPECT_NEAR(estimator.coefficients().LateIdMs(), 3.4, .2);
+}
+
 TEST(StepTimeEstimatorTest, MeasuresTheSpreadOfSingleSteps) {
   StepTimeEstimator estimator;
   Steps().Feed(&estimator, 2000, 0.05);
@@ -74,6 +93,7 @@ TEST(StepTimeEstimatorTest, NeverFallsAndIsNeverNegative) {
     EXPECT_GE(estimator.coefficients().base_ms, 0);
     EXPECT_GE(estimator.coefficients().row_ms, 0);
     EXPECT_GE(estimator.coefficients().id_ms, 0);
+    for (const double bend : estimator.coefficients().bend_ms) EXPECT_GE(bend, 0);
   }
   EXPECT_NEAR(estimator.Predict(4, 40), 21, 3);
 }
@@ -93,6 +113,22 @@ TEST(StepTimeEstimatorTest, ALongTimeAtOneShapeDoesNotEraseTheOthers) {
   Steps().Feed(&estimator, 500, 0);
   for (int i = 0; i < 20000; ++i) estimator.Observe(1, 10, True(1, 10));
   EXPECT_NEAR(estimator.Predict(64, 640) / True(64, 640), 1, 0.02);
+}
+
+// Where all steps are long, nothing tells the base from the slopes below the bends.
+TEST(StepTimeEstimatorTest, StaysSoundOverALongTimeOfLongSteps) {
+  StepTimeEstimator estimator;
+  std::mt19937_64 generator(5);
+  std::uniform_int_distribution<int64_t> ids(1000, 60000);
+  std::normal_distribution<double> noise(1.0, .05);
+  for (int i = 0; i < 300000; ++i) {
+    const int64_t n = ids(generator);
+    estimator.Observe(64, n, True(64, n) * noise(generator));
+  }
+  for (const int64_t n : {1000, 10000, 60000}) {
+    EXPECT_NEAR(estimator.Predict(64, n) / True(64, n), 1, .04) << n;
+  }
+  EXPECT_NEAR(estimator.RelativeSpread(), .05, .01);
 }
 
 TEST(StepTimeEstimatorTest, OneStallMovesThePredictionLittle) {

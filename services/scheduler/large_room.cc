@@ -88,7 +88,7 @@ std::optional<LargeRoom::Victims> LargeRoom::VictimsOn(const AttachedWorker& wor
     for (const auto& [key, place] : worker.kv.places()) consider(key, place);
   }
   terms.residents = worker.kv.size();
-  terms.id_ms = state_->ModelOf(worker.pair).curve(Role::kLarge).coefficients().id_ms;
+  terms.id_ms = state_->ModelOf(worker.pair).curve(Role::kLarge).coefficients().LateIdMs();
   terms.rebuild_share = state_->options.rebuild_share;
   Victims victims;
   for (const size_t index : ChooseVictims(candidates, terms)) {

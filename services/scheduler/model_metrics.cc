@@ -44,6 +44,8 @@ void ModelMetrics::AddCurve(const std::string& pair, Role role, Metrics* metrics
       [](const StepTimeEstimator& c) { return c.coefficients().row_ms * kSecondsPerMs; });
   add("model_step_id_seconds", "Estimated time of a step per new id",
       [](const StepTimeEstimator& c) { return c.coefficients().id_ms * kSecondsPerMs; });
+  add("model_step_late_id_seconds", "Estimated time of a step per new id where there are many",
+      [](const StepTimeEstimator& c) { return c.coefficients().LateIdMs() * kSecondsPerMs; });
   add("model_step_spread_ratio", "Relative standard deviation of step times around the estimate",
       [](const StepTimeEstimator& c) { return c.RelativeSpread(); });
 }

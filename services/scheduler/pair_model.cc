@@ -27,6 +27,7 @@ void FillCurve(const StepTimeEstimator& curve, v1::StepCurve* out) {
   out->set_base_ms(curve.coefficients().base_ms);
   out->set_row_ms(curve.coefficients().row_ms);
   out->set_id_ms(curve.coefficients().id_ms);
+  for (const double bend_ms : curve.coefficients().bend_ms) out->add_bend_ms(bend_ms);
   out->set_spread(curve.RelativeSpread());
   out->set_drift(curve.Drift());
   out->set_observations(curve.observations());

@@ -16,8 +16,7 @@ constexpr double kMostRouted = 0.98;
 
 StepCost CostOf(const StepTimeEstimator::Coefficients& curve) {
   return [curve](int rows, int64_t new_ids) {
-    return std::max(kLeastStepMs, curve.base_ms + curve.row_ms * rows +
-                                      curve.id_ms * static_cast<double>(new_ids));
+    return std::max(kLeastStepMs, curve.At(rows, new_ids));
   };
 }
 
