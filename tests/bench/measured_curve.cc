@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
-#include <vector>
+#include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "libs/status/status_macros.h"
+#include "tests/bench/percentile.h"
 
 namespace tokenrouter {
 namespace {
@@ -27,65 +29,6 @@ double Interpolate(const std::map<int64_t, double>& points, double x) {
   return low->second + share * (high->second - low->second);
 }
 
-// Steps on sequences 1..kMaxRows whose first `context` tokens are in KV.
-class CurveMeter {
- public:
-  CurveMeter(Engine* engine, int context, int repeats)
-      : engine_(engine), context_(context), repeats_(repeats) {
-    sampling_.parameters.temperature = 0;
-    for (int i = 0; i < 1024; ++i) ids_.push_back(100 + (i * 37) % 150);
-  }
-  ~CurveMeter() {
-    for (int row = 1; row <= kMaxRows; ++row)
-      engine_->Release(SequenceId{static_cast<uint64_t>(row)});
-  }
-
-  absl::Status Fill() {
-    for (int row = 1; row <= kMaxRows; ++row) {
-      for (int at = 0; at < context_; at += kFillChunk) {
-        StepBatch batch;
-        batch.rows.push_back(Row(row, at, std::min(kFillChunk, context_ - at), 0));
-        TR_RETURN_IF_ERROR(engine_->Step(batch, &result_));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<double> Median(int rows, int64_t ids_per_row) {
-    std::vector<double> times;
-    for (int i = 0; i <= repeats_; ++i) {
-      StepBatch batch;
-      for (int row = 1; row <= rows; ++row)
-        batch.rows.push_back(Row(row, context_, ids_per_row, 1));
-      const absl::Time start = absl::Now();
-      TR_RETURN_IF_ERROR(engine_->Step(batch, &result_));
-      if (i > 0)
-        times.push_back(
-            absl::ToDoubleMilliseconds(absl::Now() - start));  // The first one warms up.
-      for (const StepRow& row : batch.rows) engine_->Truncate(row.sequence, context_);
-    }
-    std::nth_element(times.begin(), times.begin() + repeats_ / 2, times.end());
-    return times[static_cast<size_t>(repeats_ / 2)];
-  }
-
- private:
-  StepRow Row(int row, int first, int64_t count, int choices) const {
-    return {.sequence = SequenceId{static_cast<uint64_t>(row)},
-            .first = first,
-            .new_ids = std::span<const TokenId>(ids_).subspan(static_cast<size_t>(first) % 512,
-                                                              static_cast<size_t>(count)),
-            .choices = choices,
-            .sampling = &sampling_};
-  }
-
-  Engine* const engine_;
-  const int context_;
-  const int repeats_;
-  SamplingContext sampling_;
-  std::vector<TokenId> ids_;
-  StepResult result_;
-};
-
 }  // namespace
 
 double MeasuredCurve::Milliseconds(int rows, int64_t ids) const {
@@ -93,15 +36,64 @@ double MeasuredCurve::Milliseconds(int rows, int64_t ids) const {
   return reading + Interpolate(one_id, rows) - Interpolate(one_row, rows);
 }
 
-absl::StatusOr<MeasuredCurve> MeasureCurve(Engine* engine, int context, int repeats) {
-  CurveMeter meter(engine, context, repeats);
-  TR_RETURN_IF_ERROR(meter.Fill());
+void MeasuredCurve::Add(const MeasuredCurve& other, double share) {
+  for (const auto& [ids, ms] : other.one_row) one_row[ids] += share * ms;
+  for (const auto& [rows, ms] : other.one_id) one_id[rows] += share * ms;
+}
+
+CurveMeter::CurveMeter(Engine* engine, int context) : engine_(engine), context_(context) {
+  sampling_.parameters.temperature = 0;
+  for (int i = 0; i < 1024; ++i) ids_.push_back(100 + (i * 37) % 150);
+}
+
+CurveMeter::~CurveMeter() {
+  for (int row = 1; row <= kMaxRows; ++row) {
+    engine_->Release(SequenceId{static_cast<uint64_t>(row)});
+  }
+}
+
+absl::StatusOr<std::unique_ptr<CurveMeter>> CurveMeter::Fill(Engine* engine, int context) {
+  auto meter = absl::WrapUnique(new CurveMeter(engine, context));
+  for (int row = 1; row <= kMaxRows; ++row) {
+    for (int at = 0; at < context; at += kFillChunk) {
+      StepBatch batch;
+      batch.rows.push_back(meter->Row(row, at, std::min(kFillChunk, context - at), 0));
+      TR_RETURN_IF_ERROR(engine->Step(batch, &meter->result_));
+    }
+  }
+  return meter;
+}
+
+StepRow CurveMeter::Row(int row, int first, int64_t count, int choices) const {
+  return {.sequence = SequenceId{static_cast<uint64_t>(row)},
+          .first = first,
+          .new_ids = std::span<const TokenId>(ids_).subspan(static_cast<size_t>(first) % 512,
+                                                            static_cast<size_t>(count)),
+          .choices = choices,
+          .sampling = &sampling_};
+}
+
+absl::StatusOr<double> CurveMeter::Median(int rows, int64_t ids_per_row, int repeats) {
+  std::vector<double> times;
+  for (int i = 0; i <= repeats; ++i) {
+    StepBatch batch;
+    for (int row = 1; row <= rows; ++row) batch.rows.push_back(Row(row, context_, ids_per_row, 1));
+    const absl::Time start = absl::Now();
+    TR_RETURN_IF_ERROR(engine_->Step(batch, &result_));
+    const double ms = absl::ToDoubleMilliseconds(absl::Now() - start);
+    if (i > 0) times.push_back(ms);  // The first one warms up.
+    for (const StepRow& row : batch.rows) engine_->Truncate(row.sequence, context_);
+  }
+  return tokenrouter::Median(std::move(times));
+}
+
+absl::StatusOr<MeasuredCurve> CurveMeter::Measure(int repeats) {
   MeasuredCurve curve;
   for (const int64_t ids : kIdsOfOneRow) {
-    TR_ASSIGN_OR_RETURN(curve.one_row[ids], meter.Median(1, ids));
+    TR_ASSIGN_OR_RETURN(curve.one_row[ids], Median(1, ids, repeats));
   }
   for (const int64_t rows : kRowsOfOneId) {
-    TR_ASSIGN_OR_RETURN(curve.one_id[rows], meter.Median(static_cast<int>(rows), 1));
+    TR_ASSIGN_OR_RETURN(curve.one_id[rows], Median(static_cast<int>(rows), 1, repeats));
   }
   return curve;
 }

@@ -1,9 +1,11 @@
 // Step times of an engine, measured, as a cost over (rows, new ids), and what the best possible
-// batching makes of two of them. Threads: MeasureCurve calls the engine from its caller's thread;
-// the rest is pure.
+// batching makes of two of them. Threads: CurveMeter calls the engine from its caller's thread; the
+// rest is pure.
 #pragma once
 
 #include <map>
+#include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "libs/batching_model/simulator.h"
@@ -18,11 +20,32 @@ struct MeasuredCurve {
   std::map<int64_t, double> one_row;  // One row of so many new ids.
   std::map<int64_t, double> one_id;   // So many rows of one new id.
   double Milliseconds(int rows, int64_t ids) const;
+  // Adds `share` of each time of `other`: shares that sum to one make a mean.
+  void Add(const MeasuredCurve& other, double share);
 };
 
-// Medians over `repeats` steps on sequences of `context` tokens, greedy, one choice per row. Leaves
-// the engine empty.
-absl::StatusOr<MeasuredCurve> MeasureCurve(Engine* engine, int context, int repeats);
+// Measures an engine again and again on the same sequences, which it fills once and releases at the
+// end. Ownership: the engine must outlive it, and have no other sequences.
+class CurveMeter {
+ public:
+  // Sequences of `context` tokens each.
+  static absl::StatusOr<std::unique_ptr<CurveMeter>> Fill(Engine* engine, int context);
+  ~CurveMeter();
+
+  // Medians over `repeats` steps, greedy, one choice per row.
+  absl::StatusOr<MeasuredCurve> Measure(int repeats);
+
+ private:
+  CurveMeter(Engine* engine, int context);
+  StepRow Row(int row, int first, int64_t count, int choices) const;
+  absl::StatusOr<double> Median(int rows, int64_t ids_per_row, int repeats);
+
+  Engine* const engine_;
+  const int context_;
+  SamplingContext sampling_;
+  std::vector<TokenId> ids_;
+  StepResult result_;
+};
 
 // Committed tokens per second of the best threshold on one shared device at no overhead, for
 // routing share `r` in (0, 1).

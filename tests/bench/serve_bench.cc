@@ -9,8 +9,8 @@
 //   small_alone  with --small_alone
 //   core_each    with --core_each: routed, no turns; each worker has one thread
 // Before its bursts count, the controller has served two of them at this number of clients.
-// The bound is the rate of the best threshold on the step curves measured in this run, without and
-// with the prompts that the large side reads at its first turn, while answers are written.
+// The bound is the rate of the best threshold on step curves that are measured between the bursts,
+// since the machine's memory changes its speed by the minute.
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -37,7 +37,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr int kContext = 128;  // Of the measured curves: prompt plus half of the answer.
-constexpr int kRepeats = 7;
+constexpr int kRepeats = 3;
 constexpr int kWarmBursts = 2;  // Of the controller.
 constexpr int kMostClients = 256;
 
@@ -45,13 +45,12 @@ struct Options {
   std::string small, large;
   std::vector<int32_t> clients = {1, 2, 4, 8, 16};
   std::string weight_format = "int8";
-  int32_t new_tokens = 96;
+  int32_t new_tokens = 128;
   int32_t rounds = 4;
   int32_t threads = 2;
   bool small_alone = false;
   bool core_each = false;
   std::string algorithm = "both";
-  MeasuredCurve curves[2];
 };
 
 struct Algorithm {
@@ -80,7 +79,8 @@ std::vector<ServedSystem> Systems(const Clusters& clusters, const Algorithm& alg
                                   bool small_alone) {
   Cluster* const plain = clusters.plain.get();
   std::vector<ServedSystem> systems = {
-      {"controller", algorithm.name, algorithm.routing, clusters.controller.get()},
+      {"controller", algorithm.name, algorithm.routing, clusters.controller.get(),
+       /*one_mode=*/false},
       {"routed", algorithm.name, With(algorithm.routing, "routed"), plain},
       {"large_alone", "always", {{"algorithm", "always"}}, plain},
       {"greedy", algorithm.name, With(algorithm.routing, "routed"), clusters.greedy.get()}};
@@ -91,6 +91,54 @@ std::vector<ServedSystem> Systems(const Clusters& clusters, const Algorithm& alg
   if (small_alone) systems.push_back({"small_alone", "never", {{"algorithm", "never"}}, plain});
   return systems;
 }
+
+// Both models in this process, to measure what their steps cost right now.
+class Curves {
+ public:
+  static absl::StatusOr<Curves> Load(const Options& options) {
+    Curves curves;
+    for (const std::string& model : {options.small, options.large}) {
+      TorchEngineOptions engine{.model_path = model, .threads = options.threads};
+      TR_ASSIGN_OR_RETURN(engine.weight_format, ParseWeightFormat(options.weight_format));
+      Side side{.model = model, .engine = {}, .meter = {}};
+      TR_ASSIGN_OR_RETURN(side.engine, TorchEngine::Create(engine));
+      TR_ASSIGN_OR_RETURN(side.meter, CurveMeter::Fill(side.engine.get(), kContext));
+      curves.sides_.push_back(std::move(side));
+    }
+    return curves;
+  }
+
+  // Adds a share of what small and large cost now.
+  absl::Status AddTo(MeasuredCurve curves[2], double share) {
+    for (size_t i = 0; i < sides_.size(); ++i) {
+      TR_ASSIGN_OR_RETURN(const MeasuredCurve now, sides_[i].meter->Measure(kRepeats));
+      curves[i].Add(now, share);
+    }
+    return absl::OkStatus();
+  }
+
+  void Print(const MeasuredCurve curves[2]) const {
+    for (size_t i = 0; i < sides_.size(); ++i) {
+      for (const auto& [ids, ms] : curves[i].one_row) Print(sides_[i].model, 1, ids, ms);
+      for (const auto& [rows, ms] : curves[i].one_id) Print(sides_[i].model, rows, rows, ms);
+    }
+  }
+
+ private:
+  static void Print(const std::string& model, int64_t rows, int64_t ids, double ms) {
+    std::cout
+        << json::serialize(json::object{
+               {"bench", "curve"}, {"model", model}, {"rows", rows}, {"ids", ids}, {"ms", ms}})
+        << std::endl;
+  }
+
+  struct Side {
+    std::string model;
+    std::unique_ptr<TorchEngine> engine;
+    std::unique_ptr<CurveMeter> meter;
+  };
+  std::vector<Side> sides_;
+};
 
 // The controller's rate over another system's, burst by burst.
 struct Ratios {
@@ -107,14 +155,16 @@ json::object Interval(const PairedRatio& ratio) {
 }
 
 absl::Status RunClients(const Options& options, const std::vector<ServedSystem>& systems,
-                        int clients) {
+                        Curves* steps, int clients) {
   std::vector<ServeCell> cells(systems.size());
   std::vector<Ratios> ratios(systems.size());
+  MeasuredCurve curves[2];
   for (int burst = 0; burst < kWarmBursts; ++burst) {
     TR_RETURN_IF_ERROR(
         ServeCell().Add(systems[0], {.clients = clients, .new_tokens = options.new_tokens}));
   }
   for (int round = 0; round < options.rounds; ++round) {
+    TR_RETURN_IF_ERROR(steps->AddTo(curves, 1.0 / options.rounds));
     for (size_t i = 0; i < systems.size(); ++i) {
       const size_t turn = round % 2 == 0 ? i : systems.size() - 1 - i;
       TR_RETURN_IF_ERROR(cells[turn].Add(
@@ -122,12 +172,15 @@ absl::Status RunClients(const Options& options, const std::vector<ServedSystem>&
           {.clients = clients, .new_tokens = options.new_tokens, .first_prompt = round}));
     }
     for (size_t i = 1; i < systems.size(); ++i) {
-      ratios[i].decode.Add(cells[0].last_decode_per_s(), cells[i].last_decode_per_s());
+      if (cells[0].last_decode_per_s() > 0 && cells[i].last_decode_per_s() > 0) {
+        ratios[i].decode.Add(cells[0].last_decode_per_s(), cells[i].last_decode_per_s());
+      }
       ratios[i].end_to_end.Add(cells[0].last_tokens_per_s(), cells[i].last_tokens_per_s());
     }
   }
+  steps->Print(curves);
   for (size_t i = 0; i < systems.size(); ++i) {
-    std::cout << json::serialize(cells[i].Row(systems[i], clients, options.curves)) << std::endl;
+    std::cout << json::serialize(cells[i].Row(systems[i], clients, curves)) << std::endl;
   }
   for (size_t i = 1; i < systems.size(); ++i) {
     const json::object row = {{"bench", "serve_ratio"},
@@ -156,7 +209,7 @@ absl::StatusOr<std::unique_ptr<Cluster>> StartCluster(const Options& options,
                          .scheduler_flags = std::move(scheduler_flags)});
 }
 
-absl::Status RunAlgorithm(const Options& options, const Algorithm& algorithm) {
+absl::Status RunAlgorithm(const Options& options, const Algorithm& algorithm, Curves* curves) {
   Clusters clusters;
   TR_ASSIGN_OR_RETURN(clusters.controller, StartCluster(options, {}));
   TR_ASSIGN_OR_RETURN(clusters.plain, StartCluster(options, {}));
@@ -168,24 +221,10 @@ absl::Status RunAlgorithm(const Options& options, const Algorithm& algorithm) {
   for (const ServedSystem& system : systems) {  // Weights are paged in, rates are learned.
     TR_RETURN_IF_ERROR(ServeCell().Add(system, {.clients = 1, .new_tokens = options.new_tokens}));
   }
-  for (const int count : options.clients) TR_RETURN_IF_ERROR(RunClients(options, systems, count));
+  for (const int count : options.clients) {
+    TR_RETURN_IF_ERROR(RunClients(options, systems, curves, count));
+  }
   return absl::OkStatus();
-}
-
-absl::StatusOr<MeasuredCurve> CurveOf(const Options& options, const std::string& model) {
-  TorchEngineOptions engine_options{.model_path = model, .threads = options.threads};
-  TR_ASSIGN_OR_RETURN(engine_options.weight_format, ParseWeightFormat(options.weight_format));
-  TR_ASSIGN_OR_RETURN(const auto engine, TorchEngine::Create(engine_options));
-  TR_ASSIGN_OR_RETURN(MeasuredCurve curve, MeasureCurve(engine.get(), kContext, kRepeats));
-  const auto print = [&](int64_t rows, int64_t ids, double ms) {
-    std::cout
-        << json::serialize(json::object{
-               {"bench", "curve"}, {"model", model}, {"rows", rows}, {"ids", ids}, {"ms", ms}})
-        << std::endl;
-  };
-  for (const auto& [ids, ms] : curve.one_row) print(1, ids, ms);
-  for (const auto& [rows, ms] : curve.one_id) print(rows, rows, ms);
-  return curve;
 }
 
 absl::Status Run(int argc, char** argv) {
@@ -204,11 +243,10 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("small_alone", &options.small_alone, "also the small model alone");
   TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
   if (!go_on) return absl::OkStatus();
-  TR_ASSIGN_OR_RETURN(options.curves[0], CurveOf(options, options.small));
-  TR_ASSIGN_OR_RETURN(options.curves[1], CurveOf(options, options.large));
+  TR_ASSIGN_OR_RETURN(Curves curves, Curves::Load(options));
   for (const Algorithm& algorithm : Algorithms()) {
     if (options.algorithm != "both" && options.algorithm != algorithm.key) continue;
-    TR_RETURN_IF_ERROR(RunAlgorithm(options, algorithm));
+    TR_RETURN_IF_ERROR(RunAlgorithm(options, algorithm, &curves));
   }
   return absl::OkStatus();
 }

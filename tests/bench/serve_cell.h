@@ -19,6 +19,7 @@ struct ServedSystem {
   std::string algorithm;  // As the rows call it.
   boost::json::object routing;
   Cluster* cluster = nullptr;
+  bool one_mode = true;  // False: the scheduler chooses, and no bound says what it could make.
 };
 
 class ServeCell {
@@ -26,25 +27,27 @@ class ServeCell {
   // The burst's tokens and times, and what the workers counted meanwhile.
   absl::Status Add(const ServedSystem& system, const BurstOptions& burst);
 
-  // Of the last burst: tokens per second while everybody decoded, and from first send to last
-  // token.
-  double last_decode_per_s() const { return decode_.back(); }
-  double last_tokens_per_s() const { return end_to_end_.back(); }
-  double decode_per_s() const { return Percentile(decode_, 0.5); }
+  // Of the last burst: tokens per second while everybody only wrote (serve_load.h; 0: never), and
+  // from first send to last token.
+  double last_decode_per_s() const { return last_decode_per_s_; }
+  double last_tokens_per_s() const { return last_tokens_per_s_; }
+  double decode_per_s() const { return decode_seconds_ > 0 ? decode_tokens_ / decode_seconds_ : 0; }
   double tokens_per_s() const { return tokens_ / seconds_; }
 
-  // `curves`: small and large, measured in this run; the bound is the rate of the best threshold on
-  // them at this cell's share of large tokens, with no overhead at all, and the same with the
-  // prompts that the large side reads while answers are written. REQUIRES: a burst was added.
+  // `curves`: small and large, measured between its bursts; the bound is the rate of the best
+  // threshold on them at the share of large tokens while everybody only wrote, with no overhead at
+  // all. REQUIRES: a burst was added.
   boost::json::object Row(const ServedSystem& system, int clients,
                           const MeasuredCurve curves[2]) const;
 
  private:
   int tokens_ = 0, large_tokens_ = 0;
   double seconds_ = 0;
-  std::vector<double> decode_, end_to_end_, ttft_, tpot_;
+  int decode_tokens_ = 0, decode_large_tokens_ = 0;
+  double decode_seconds_ = 0;
+  double last_decode_per_s_ = 0, last_tokens_per_s_ = 0;
+  std::vector<double> ttft_, tpot_;
   double rows_[2] = {0, 0}, steps_[2] = {0, 0};
-  double catch_up_ids_ = 0;
 };
 
 }  // namespace tokenrouter

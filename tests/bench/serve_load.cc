@@ -14,7 +14,7 @@
 namespace tokenrouter {
 namespace {
 
-// Everyday requests to a coding model; long enough that 96 tokens never reach the end of the
+// Everyday requests to a coding model; long enough that 128 tokens never reach the end of the
 // answer.
 constexpr const char* kPrompts[] = {
     "Write a Python function that merges two sorted lists and explain each step.",
@@ -42,20 +42,28 @@ absl::StatusOr<TimedStream> Follow(const BurstOptions& options, int client) {
   return FollowStream(options.http_port, request);
 }
 
-double DecodeRate(const std::vector<TimedStream>& clients) {
+// When neither model has any of its prompt left to read.
+absl::Time BeginsDecoding(const TimedStream& client) {
+  const auto& authors = client.answer.authors;
+  const auto large = std::find(authors.begin(), authors.end(), "large");
+  return large == authors.end() ? client.tokens.front() : client.tokens[large - authors.begin()];
+}
+
+void AddDecoding(const std::vector<TimedStream>& clients, Burst* burst) {
   absl::Time from = absl::InfinitePast(), to = absl::InfiniteFuture();
   for (const TimedStream& client : clients) {
-    from = std::max(from, client.tokens.front());
+    from = std::max(from, BeginsDecoding(client));
     to = std::min(to, client.tokens.back());
   }
-  if (to <= from) return 0;
-  int count = 0;
+  if (to <= from) return;
   for (const TimedStream& client : clients) {
-    count +=
-        static_cast<int>(std::count_if(client.tokens.begin(), client.tokens.end(),
-                                       [&](absl::Time time) { return time > from && time <= to; }));
+    for (size_t i = 0; i < client.tokens.size(); ++i) {
+      if (client.tokens[i] <= from || client.tokens[i] > to) continue;
+      ++burst->decode_tokens;
+      if (client.answer.authors[i] == "large") ++burst->decode_large_tokens;
+    }
   }
-  return count / absl::ToDoubleSeconds(to - from);
+  burst->decode_seconds = absl::ToDoubleSeconds(to - from);
 }
 
 }  // namespace
@@ -88,7 +96,7 @@ absl::StatusOr<Burst> RunBurst(const BurstOptions& options) {
     last = std::max(last, client.tokens.back());
   }
   burst.seconds = absl::ToDoubleSeconds(last - first);
-  burst.decode_tokens_per_s = DecodeRate(clients);
+  AddDecoding(clients, &burst);
   return burst;
 }
 

@@ -21,8 +21,12 @@ struct Burst {
   int tokens = 0;
   int large_tokens = 0;
   double seconds = 0;  // From the first request sent to the last token.
-  double decode_tokens_per_s =
-      0;  // While every client was decoding: from the last first token to the first last one.
+  // What came while every client only wrote: nobody had a prompt to read any more, in either model.
+  // It begins when the last client has a token of the large model, or its first token where the
+  // large model writes none of its answer, and ends with the first answer. None: it began too late.
+  int decode_tokens = 0;
+  int decode_large_tokens = 0;
+  double decode_seconds = 0;
   std::vector<double> ttft_ms;  // One per client.
   std::vector<double> tpot_ms;  // Mean time per token after the first, one per client.
 };
