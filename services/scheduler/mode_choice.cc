@@ -72,7 +72,7 @@ ModeState ModeChoice::Next(const PlannedLoad& plan, bool certain, absl::Time now
   }
   if (on_trial_) {
     if (now >= tried_until_) rates_.Conclude();
-    if (now < tried_until_ && !rates_.Measured(mode(), load)) return state_;
+    if (now < tried_until_ && rates_.Windows(mode(), load) <= tried_windows_) return state_;
     on_trial_ = false;
     state_.decided = false;
   }
@@ -82,9 +82,10 @@ ModeState ModeChoice::Next(const PlannedLoad& plan, bool certain, absl::Time now
   if (certain || (measured && other_measured)) {
     next = NextMode(state_, rates_.Correct(plan.prediction, load), now, options_.hysteresis);
   }
-  if (next.mode == mode() && measured && !other_measured && Doubts(plan, certain)) {
+  if (next.mode == mode() && measured && Doubts(plan, certain)) {
     on_trial_ = true;
     tried_until_ = now + options_.most_trial;
+    tried_windows_ = rates_.Windows(Other(), load);
     return {.mode = Other(), .decided = true};
   }
   return next;
@@ -92,10 +93,18 @@ ModeState ModeChoice::Next(const PlannedLoad& plan, bool certain, absl::Time now
 
 bool ModeChoice::Doubts(const PlannedLoad& plan, bool certain) const {
   const int32_t load = plan.requests;
+  const int tried = rates_.Windows(Other(), load);
+  if (tried >= options_.patient_windows) return false;
+  const auto fair = [&](ServiceMode mode) {
+    return *rates_.Measured(mode, load) >= options_.fair_share * RateOf(plan.prediction, mode);
+  };
+  if (tried > 0) return fair(Other()) && MayBeBetter(plan);
   if (!certain) return rates_.Windows(mode(), load) >= options_.patient_windows;
-  const double measured = *rates_.Measured(mode(), load);
-  const ModePrediction corrected = rates_.Correct(plan.prediction, load);
-  if (measured < options_.fair_share * RateOf(plan.prediction, mode())) return true;
+  return !fair(mode()) || MayBeBetter(plan);
+}
+
+bool ModeChoice::MayBeBetter(const PlannedLoad& plan) const {
+  const ModePrediction corrected = rates_.Correct(plan.prediction, plan.requests, Other());
   const ModePrediction hoped = Raise(corrected, Other(), options_.near_share);
   return hoped.Better() == Other() && hoped.Gain() > 1.0 + options_.hysteresis.least_gain;
 }

@@ -22,10 +22,11 @@ struct ModeChoiceOptions {
   // A load that has moved by this share is another one.
   double load_step = 0.2;
   absl::Duration fallen_for = absl::Seconds(1);
-  // A prediction is in doubt where the mode in force makes less than this share of what was
-  // predicted of it; where the other mode would be better by enough if the near share were all that
-  // is promised of what it would really do, since a trial costs next to nothing then; and where
-  // evidence still lacks after so many windows.
+  // What is believed of the other mode is in doubt where the mode in force makes less than the fair
+  // share of what was predicted of it; where the other mode would be better by enough if the near
+  // share were all that is promised of what it would really do, since a trial costs next to nothing
+  // then; and where evidence still lacks after so many windows. As long as the other mode was
+  // measured in fewer windows than that, and made a fair share, the second reason holds on.
   double fair_share = 0.6;
   double near_share = 0.9;
   int patient_windows = 4;
@@ -70,13 +71,16 @@ class ModeChoice {
   bool FallsNow(int32_t load, absl::Time now);
   ModeState Next(const PlannedLoad& plan, bool certain, absl::Time now);
   bool Doubts(const PlannedLoad& plan, bool certain) const;
+  bool MayBeBetter(const PlannedLoad& plan) const;
 
   const ModeChoiceOptions options_;
   ServiceRates rates_;
   ModeState state_;
   int32_t load_ = 0;                             // That it was decided for.
   absl::Time fell_at_ = absl::InfiniteFuture();  // The load has been lower since.
-  bool on_trial_ = false;                        // The mode in force, until it is measured or then:
+  // The mode in force, until it is measured by one window more, or then.
+  bool on_trial_ = false;
+  int tried_windows_ = 0;
   absl::Time tried_until_;
   // How loads of a size were served last.
   std::optional<ServiceMode> served_[ServiceRates::kSizes];

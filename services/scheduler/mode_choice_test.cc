@@ -128,6 +128,17 @@ TEST_F(ModeChoiceTest, NearlyEqualWholeRequestsAreServedByTheFasterNextToken) {
   EXPECT_LT(seconds_.routed, 0.01 * seconds_.large_alone);
 }
 
+// The trial of routed service falls into a bad moment, which makes 70 of the 90 that it is worth.
+TEST_F(ModeChoiceTest, OneBadWindowDoesNotKeepAModeOut) {
+  const Rates said = {80, 88}, said_decoding = {100, 92}, alone = {0, 83};
+  for (int burst = 0; burst < 20 && choice_.switches() < 3; ++burst) {
+    ServeBursts(4, said, said_decoding, {70, alone.large_alone}, {72, 85}, absl::Seconds(1));
+  }
+  ASSERT_GE(choice_.switches(), 3u) << "it was tried";
+  ServeBursts(4, said, said_decoding, {90, alone.large_alone}, {110, 85}, absl::Minutes(1));
+  EXPECT_EQ(choice_.mode(), kRouted);
+}
+
 TEST_F(ModeChoiceTest, ClearlySlowerWholeRequestsAreNot) {
   ServeBursts(2, {66, 44}, {72, 46}, {58, 40}, {58, 44}, absl::Hours(1));
   EXPECT_EQ(choice_.switches(), 0u);

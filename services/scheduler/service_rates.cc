@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace tokenrouter {
@@ -27,17 +28,33 @@ constexpr double kKeep = 0.7;
 constexpr absl::Duration kMemory = absl::Minutes(2);
 constexpr int kMostDoublings = 5;
 
-// Puts the measured rates of either mode in the place of the predicted ones. What takes from the
-// one beside the plan, strangers above all, takes from the other as well.
-void Replace(std::optional<double> measured_routed, std::optional<double> measured_large_alone,
-             double* routed, double* large_alone) {
-  const auto share = [](std::optional<double> measured, double predicted) {
+// A prediction counts like so many windows beside a measurement that is doubted: one window is the
+// beginning of some answers, or a moment of the machine.
+constexpr double kPredictionWindows = 1;
+constexpr double kNoDoubt = std::numeric_limits<double>::infinity();
+
+struct Evidence {
+  std::optional<double> measured;
+  double windows = kNoDoubt;  // That it counts for.
+
+  // At most 1: what is left of a prediction.
+  double ShareOf(double predicted) const {
     return measured ? std::min(1.0, *measured / predicted) : 1.0;
-  };
-  const double of_routed = share(measured_routed, *routed);
-  const double of_large_alone = share(measured_large_alone, *large_alone);
-  *routed = measured_routed.value_or(*routed * of_large_alone);
-  *large_alone = measured_large_alone.value_or(*large_alone * of_routed);
+  }
+  double With(double predicted) const {
+    if (!measured || windows == kNoDoubt) return measured.value_or(predicted);
+    return (windows * *measured + kPredictionWindows * predicted) / (windows + kPredictionWindows);
+  }
+};
+
+// Puts what was measured of either mode in the place of what was predicted. What takes from the one
+// beside the plan, strangers above all, takes from the other as well.
+void Replace(const Evidence& of_routed, const Evidence& of_large_alone, double* routed,
+             double* large_alone) {
+  const double left_of_routed = of_routed.ShareOf(*routed);
+  const double left_of_large_alone = of_large_alone.ShareOf(*large_alone);
+  *routed = of_routed.With(*routed * left_of_large_alone);
+  *large_alone = of_large_alone.With(*large_alone * left_of_routed);
 }
 
 }  // namespace
@@ -83,16 +100,20 @@ int ServiceRates::Windows(ServiceMode mode, int32_t load) const {
   return memory == nullptr ? 0 : static_cast<int>(memory->windows);
 }
 
-ModePrediction ServiceRates::Correct(ModePrediction prediction, int32_t load) const {
-  const auto measured = [&](ServiceMode mode) { return Measured(mode, load); };
-  Replace(measured(ServiceMode::kRouted), measured(ServiceMode::kLargeAlone),
-          &prediction.routed_per_s, &prediction.large_alone_per_s);
+ModePrediction ServiceRates::Correct(ModePrediction prediction, int32_t load,
+                                     std::optional<ServiceMode> doubted) const {
+  const auto windows = [&](ServiceMode mode) {
+    return mode == doubted ? Windows(mode, load) : kNoDoubt;
+  };
+  const auto rate = [&](ServiceMode mode) { return Evidence{Measured(mode, load), windows(mode)}; };
+  Replace(rate(ServiceMode::kRouted), rate(ServiceMode::kLargeAlone), &prediction.routed_per_s,
+          &prediction.large_alone_per_s);
   if (prediction.routed_ms_per_token <= 0 || prediction.large_alone_ms_per_token <= 0) {
     return prediction;
   }
-  const auto speed = [&](ServiceMode mode) -> std::optional<double> {
+  const auto speed = [&](ServiceMode mode) {
     const std::optional<double> ms = MeasuredMsPerToken(mode, load);
-    return ms ? std::optional(1 / *ms) : std::nullopt;
+    return Evidence{ms ? std::optional(1 / *ms) : std::nullopt, windows(mode)};
   };
   double routed = 1 / prediction.routed_ms_per_token;
   double large_alone = 1 / prediction.large_alone_ms_per_token;

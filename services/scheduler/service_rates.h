@@ -49,8 +49,10 @@ class ServiceRates {
   // Windows that it is measured by.
   int Windows(ServiceMode mode, int32_t load) const;
   // The prediction for such a load, with what was measured in place of what was predicted; where
-  // one mode alone was measured and made less than predicted, the other is taken down alike.
-  ModePrediction Correct(ModePrediction prediction, int32_t load) const;
+  // one mode alone was measured and made less than predicted, the other is taken down alike. What
+  // was measured of the mode that is `doubted` counts by its windows, beside one of prediction.
+  ModePrediction Correct(ModePrediction prediction, int32_t load,
+                         std::optional<ServiceMode> doubted = std::nullopt) const;
 
  private:
   // Tokens, and the time in which they came, summed over the requests.
