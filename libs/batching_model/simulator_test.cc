@@ -198,7 +198,8 @@ TEST(SimulatorTest, AStepTakesOnlyTheRowsThatFitItsTime) {
   EXPECT_EQ(Simulate(setup, policy)->mean_batch_large, 1);
 }
 
-// Five rows wait and each is a step: between any two of them the small side has its turn.
+// Most rows wait for the large side and each is a step: after every one the small side has its
+// turn.
 TEST(SimulatorTest, TheSmallSideGoesFirstAfterACutLargeStep) {
   const SimulationSetup setup{.small = Affine(1, 0),
                               .large = Affine(0, 100),

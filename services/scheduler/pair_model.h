@@ -69,11 +69,11 @@ class PairModel {
   bool PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) const;
 
   // ---- planning ----
-  // Whether both sides take turns on one device, and how long the workers let a step be; zero: as
-  // long as it takes.
+  // Whether both sides take turns on one device, and how long the workers let a step be.
   void Place(bool shared_device, absl::Duration max_step) {
     shared_device_ = shared_device;
-    max_step_ms_ = absl::ToDoubleMilliseconds(max_step);
+    const bool limited = max_step < absl::InfiniteDuration();
+    max_step_ms_ = limited ? absl::ToDoubleMilliseconds(max_step) : 0;
   }
   // Follows the load, and says when a plan should be made; nothing while the last one holds, or one
   // is being made.

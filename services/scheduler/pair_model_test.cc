@@ -23,7 +23,7 @@ PairModel Taught() {
   PairModel model{PairModelOptions{}};
   Teach(&model, Role::kSmall, 10, 1, 1);
   Teach(&model, Role::kLarge, 40, .5, 3);
-  model.Place(/*shared_device=*/true, absl::ZeroDuration());
+  model.Place(/*shared_device=*/true, absl::InfiniteDuration());
   model.ObserveRows(Role::kSmall, 1000, 100);
   return model;
 }
@@ -52,7 +52,7 @@ TEST(PairModelTest, WantsNoPlanBeforeBothCurvesAreKnown) {
 
 TEST(PairModelTest, ASharedDeviceHasAThresholdBeforeAnyPlan) {
   PairModel model{PairModelOptions{}};
-  model.Place(/*shared_device=*/true, absl::ZeroDuration());
+  model.Place(/*shared_device=*/true, absl::InfiniteDuration());
   EXPECT_EQ(model.Policy(10).m_large, 4);
   EXPECT_EQ(model.Policy(0).m_large, 1);
 }
@@ -127,7 +127,7 @@ TEST(PairModelTest, StaysRoutedUntilItHasSeenTheAlgorithm) {
   PairModel model{PairModelOptions{}};
   Teach(&model, Role::kSmall, 10, 2, 0);
   Teach(&model, Role::kLarge, 40, .5, 3);
-  model.Place(/*shared_device=*/true, absl::ZeroDuration());
+  model.Place(/*shared_device=*/true, absl::InfiniteDuration());
   model.ObserveRows(Role::kSmall, 10, 9);
   Serve(&model, 16, kStart, kStart + absl::Seconds(5));
   EXPECT_EQ(model.mode(), ServiceMode::kRouted);

@@ -215,13 +215,13 @@ bool WorkerDirectory::SharesDevice(int pair) const {
 }
 
 absl::Duration WorkerDirectory::MaxStep(int pair) const {
-  int64_t least_us = 0;
+  absl::Duration least = absl::InfiniteDuration();
   for (const auto& [stream, worker] : workers_) {
     const int64_t most_us = worker->hello.max_step_us();
     if (worker->pair != pair || most_us <= 0) continue;
-    least_us = least_us > 0 ? std::min(least_us, most_us) : most_us;
+    least = std::min<absl::Duration>(least, absl::Microseconds(most_us));
   }
-  return absl::Microseconds(least_us);
+  return least;
 }
 
 int WorkerDirectory::InternClass(const std::string& numerics_class) {

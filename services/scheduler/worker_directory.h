@@ -144,7 +144,7 @@ class WorkerDirectory {
   bool TakesTurns(const AttachedWorker& worker) const;
   // Whether a small and a large worker of the pair take turns on one device.
   bool SharesDevice(int pair) const;
-  // The longest step that every worker of the pair allows itself; zero: none of them has a limit.
+  // The longest step that every worker of the pair allows itself; infinite: none has a limit.
   absl::Duration MaxStep(int pair) const;
 
  private:

@@ -61,12 +61,8 @@ void WorkerSessions::FillAttached(StreamId stream, const Pair& pair) {
 
 void WorkerSessions::PlaceModel(int pair) {
   const bool shared = state_->directory.SharesDevice(pair);
-  absl::Duration max_step = state_->directory.MaxStep(pair);
-  if (shared) {
-    const absl::Duration turn = state_->options.lease_max;
-    max_step = max_step > absl::ZeroDuration() ? std::min(max_step, turn) : turn;
-  }
-  state_->ModelOf(pair).Place(shared, max_step);
+  const absl::Duration turn = shared ? state_->options.lease_max : absl::InfiniteDuration();
+  state_->ModelOf(pair).Place(shared, std::min(state_->directory.MaxStep(pair), turn));
 }
 
 void WorkerSessions::Learn(const v1::WorkerHello& hello, int pair) {
