@@ -65,16 +65,21 @@ TEST(TunerTest, FindsTheGainOfASharedDevice) {
 
 // Two cores, two models: a step of nine large rows would last 340 ms and may last 200.
 TEST(TunerTest, WaitsForNoMoreLargeRowsThanAStepTakes) {
-  const SimulationSetup setup{.small = Affine(15, 0, .9),
-                              .large = Affine(50, 0, 2.8),
-                              .shared_device = true,
-                              .requests = 16,
-                              .r = .11,
-                              .max_step_ms = 200};
+  SimulationSetup setup{.small = Affine(15, 0, .9),
+                        .large = Affine(50, 0, 2.8),
+                        .shared_device = true,
+                        .requests = 16,
+                        .r = .11,
+                        .max_step_ms = 200};
   TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy tuned, Tune(setup));
   EXPECT_LE(tuned.policy.m_large, 6);
   const BatchingPolicy too_many{.kind = BatchingPolicy::Kind::kModel, .m_large = 9};
   EXPECT_GT(Score(setup, tuned.policy) / Score(setup, too_many), 1.03);
+  // Two rows a step: shares of the formula's threshold, which knows no limit, are all beyond that.
+  setup.max_step_ms = 110;
+  TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy short_turns, Tune(setup));
+  EXPECT_LE(short_turns.policy.m_large, 3);
+  EXPECT_GT(Score(setup, short_turns.policy) / Score(setup, {}), 1.01) << "greedy is not all left";
 }
 
 TEST(TunerTest, FindsTheGainOfTwoDevices) {
