@@ -44,14 +44,14 @@ bool ModeChoice::FallsNow(int32_t load, absl::Time now) {
   return now - fell_at_ < options_.fallen_for;
 }
 
-void ModeChoice::Follow(int32_t live, const PlannedLoad& plan, bool certain, absl::Time now) {
+void ModeChoice::Follow(int32_t live, const PlannedLoad& plan, double uncertainty, absl::Time now) {
   // A moment without a request says nothing against the load of the others.
   const bool idle = live == 0 && load_ > 0;
   const bool known = plan.requests > 0 && live > 0 && !FallsNow(live, now);
   rates_.Follow(mode(), live, idle ? load_ : known ? plan.requests : 0, now);
   const ServiceMode before = mode();
   if (known) {
-    state_ = Next(plan, certain, now);
+    state_ = Next(plan, uncertainty, now);
     if (!on_trial_) served_[ServiceRates::SizeOf(load_)] = mode();
   } else if (live > (1.0 + options_.load_step) * load_) {
     // Its plan is being made.
@@ -63,7 +63,7 @@ void ModeChoice::Follow(int32_t live, const PlannedLoad& plan, bool certain, abs
   unprobed_ = 0;
 }
 
-ModeState ModeChoice::Next(const PlannedLoad& plan, bool certain, absl::Time now) {
+ModeState ModeChoice::Next(const PlannedLoad& plan, double uncertainty, absl::Time now) {
   const int32_t load = plan.requests;
   if (std::abs(load - load_) > options_.load_step * load_) {
     load_ = load;
@@ -79,10 +79,10 @@ ModeState ModeChoice::Next(const PlannedLoad& plan, bool certain, absl::Time now
   const bool measured = rates_.Measured(mode(), load).has_value();
   const bool other_measured = rates_.Measured(Other(), load).has_value();
   ModeState next = state_;
-  if (certain || (measured && other_measured)) {
+  if (Sure(uncertainty) || (measured && other_measured)) {
     next = NextMode(state_, rates_.Correct(plan.prediction, load), now, options_.hysteresis);
   }
-  if (next.mode == mode() && measured && Doubts(plan, certain)) {
+  if (next.mode == mode() && measured && Doubts(plan, uncertainty)) {
     on_trial_ = true;
     tried_until_ = now + options_.most_trial;
     tried_windows_ = rates_.Windows(Other(), load);
@@ -91,21 +91,23 @@ ModeState ModeChoice::Next(const PlannedLoad& plan, bool certain, absl::Time now
   return next;
 }
 
-bool ModeChoice::Doubts(const PlannedLoad& plan, bool certain) const {
+bool ModeChoice::Doubts(const PlannedLoad& plan, double uncertainty) const {
   const int32_t load = plan.requests;
   const int tried = rates_.Windows(Other(), load);
   if (tried >= options_.patient_windows) return false;
   const auto fair = [&](ServiceMode mode) {
     return *rates_.Measured(mode, load) >= options_.fair_share * RateOf(plan.prediction, mode);
   };
-  if (tried > 0) return fair(Other()) && MayBeBetter(plan);
-  if (!certain) return rates_.Windows(mode(), load) >= options_.patient_windows;
-  return !fair(mode()) || MayBeBetter(plan);
+  if (tried > 0) return fair(Other()) && MayBeBetter(plan, options_.near_share);
+  if (Sure(uncertainty)) return !fair(mode()) || MayBeBetter(plan, options_.near_share);
+  return rates_.Windows(mode(), load) >= options_.patient_windows &&
+         MayBeBetter(plan, 1.0 - uncertainty);
 }
 
-bool ModeChoice::MayBeBetter(const PlannedLoad& plan) const {
+bool ModeChoice::MayBeBetter(const PlannedLoad& plan, double share) const {
+  if (share <= 0) return true;
   const ModePrediction corrected = rates_.Correct(plan.prediction, plan.requests, Other());
-  const ModePrediction hoped = Raise(corrected, Other(), options_.near_share);
+  const ModePrediction hoped = Raise(corrected, Other(), share);
   return hoped.Better() == Other() && hoped.Gain() > 1.0 + options_.hysteresis.least_gain;
 }
 

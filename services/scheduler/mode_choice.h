@@ -25,11 +25,14 @@ struct ModeChoiceOptions {
   // What is believed of the other mode is in doubt where the mode in force makes less than the fair
   // share of what was predicted of it; where the other mode would be better by enough if the near
   // share were all that is promised of what it would really do, since a trial costs next to nothing
-  // then; and where evidence still lacks after so many windows. As long as the other mode was
+  // then; and, where evidence still lacks after so many windows, where it would be better if steps
+  // took less than predicted by as much as the curves are uncertain. As long as the other mode was
   // measured in fewer windows than that, and made a fair share, the second reason holds on.
   double fair_share = 0.6;
   double near_share = 0.9;
   int patient_windows = 4;
+  // Above this uncertainty evidence lacks: the mode is left alone but for trials.
+  double most_uncertainty = 0.15;
   // A mode that is tried has so long to be measured.
   absl::Duration most_trial = absl::Minutes(1);
   // While the large model writes everything nobody sees how often the algorithm would route, so a
@@ -54,9 +57,11 @@ class ModeChoice {
   // See ServiceRates.
   void Begin() { rates_.Begin(); }
   void Expect(int32_t reading, double answer_tokens) { rates_.Expect(reading, answer_tokens); }
-  // At every tick and with every new plan. `plan`: for a load like `live`. `certain`: its
-  // curves and rates rest on enough evidence.
-  void Follow(int32_t live, const PlannedLoad& plan, bool certain, absl::Time now);
+  // At every tick and with every new plan. `plan`: for a load like `live`, its step times known up
+  // to the relative error `uncertainty`.
+  void Follow(int32_t live, const PlannedLoad& plan, double uncertainty, absl::Time now);
+  // Whether that is evidence enough.
+  bool Sure(double uncertainty) const { return uncertainty <= options_.most_uncertainty; }
 
   ServiceMode mode() const { return state_.mode; }
   uint64_t switches() const { return switches_; }
@@ -69,9 +74,11 @@ class ModeChoice {
   ServiceMode Other() const;
   // Whether `load` is lower than the one decided for, and has not been for long.
   bool FallsNow(int32_t load, absl::Time now);
-  ModeState Next(const PlannedLoad& plan, bool certain, absl::Time now);
-  bool Doubts(const PlannedLoad& plan, bool certain) const;
-  bool MayBeBetter(const PlannedLoad& plan) const;
+  ModeState Next(const PlannedLoad& plan, double uncertainty, absl::Time now);
+  bool Doubts(const PlannedLoad& plan, double uncertainty) const;
+  // Whether the other mode would be better by enough if what is promised of it were only `share` of
+  // what it does.
+  bool MayBeBetter(const PlannedLoad& plan, double share) const;
 
   const ModeChoiceOptions options_;
   ServiceRates rates_;

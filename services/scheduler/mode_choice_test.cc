@@ -28,12 +28,12 @@ PlannedLoad PlanOf(int32_t live, Rates whole, Rates decoding) {
 class ModeChoiceTest : public ::testing::Test {
  protected:
   // A world that gives `real` while the plan says `said`.
-  void Serve(int32_t live, Rates said, Rates real, absl::Duration time, bool certain = true) {
+  void Serve(int32_t live, Rates said, Rates real, absl::Duration time, double uncertainty = 0) {
     const PlannedLoad plan = PlanOf(live, said, said);
     for (const absl::Time end = now_ + time; now_ < end; now_ += kTick) {
       const bool routed = choice_.mode() == kRouted;
       Commit((routed ? real.routed : real.large_alone) * absl::ToDoubleSeconds(kTick));
-      choice_.Follow(live, plan, certain, now_);
+      choice_.Follow(live, plan, uncertainty, now_);
     }
   }
   void Commit(double tokens) {
@@ -61,15 +61,15 @@ class ModeChoiceTest : public ::testing::Test {
              double tokens) {
     choice_.Expect(/*reading=*/live, tokens / live);
     for (const absl::Time end = now_ + reading; now_ < end; now_ += kTick) {
-      choice_.Follow(live, plan, /*certain=*/true, now_);
+      choice_.Follow(live, plan, /*uncertainty=*/0, now_);
     }
     choice_.Expect(/*reading=*/0, tokens / live);
     for (int i = 0; i < live; ++i) choice_.Begin();
     for (const absl::Time end = now_ + writing; now_ < end; now_ += kTick) {
       Commit(tokens * absl::FDivDuration(kTick, writing));
-      choice_.Follow(live, plan, /*certain=*/true, now_);
+      choice_.Follow(live, plan, /*uncertainty=*/0, now_);
     }
-    choice_.Follow(0, {}, /*certain=*/true, now_);
+    choice_.Follow(0, {}, /*uncertainty=*/0, now_);
   }
   ModeChoice choice_{ModeChoiceOptions{}};
   absl::Time now_ = absl::UnixEpoch();
@@ -158,9 +158,20 @@ TEST_F(ModeChoiceTest, ATrialForLittleMoreThanATieIsNotMade) {
 }
 
 TEST_F(ModeChoiceTest, TriesTheOtherModeWhenNobodyKnowsForLong) {
-  Serve(8, {60, 27}, {50, 90}, absl::Seconds(18), /*certain=*/false);
+  Serve(8, {60, 27}, {50, 90}, absl::Seconds(18), /*uncertainty=*/1);
   EXPECT_EQ(choice_.mode(), kRouted) << "evidence may come";
-  Serve(8, {60, 27}, {50, 90}, absl::Minutes(2), /*certain=*/false);
+  Serve(8, {60, 27}, {50, 90}, absl::Minutes(2), /*uncertainty=*/1);
+  EXPECT_EQ(choice_.mode(), kLargeAlone);
+}
+
+// The real pair with 16 clients, where the small side runs a probe now and then.
+TEST_F(ModeChoiceTest, TriesNothingThatWouldLoseWhateverNobodyKnows) {
+  Serve(16, {107, 137}, {90, 144}, absl::Seconds(1));
+  ASSERT_EQ(choice_.mode(), kLargeAlone);
+  Serve(16, {107, 137}, {90, 144}, absl::Hours(1), /*uncertainty=*/0.25);
+  EXPECT_EQ(choice_.switches(), 1u) << "107 / .75 are 143";
+  Serve(16, {107, 137}, {90, 144}, absl::Minutes(1), /*uncertainty=*/0.4);
+  EXPECT_EQ(choice_.switches(), 3u) << "tried";
   EXPECT_EQ(choice_.mode(), kLargeAlone);
 }
 
@@ -185,9 +196,9 @@ TEST_F(ModeChoiceTest, ServesALoadThatComesBackAsLastUntilItHasAPlan) {
   Serve(16, {100, 150}, {100, 150}, absl::Seconds(1));
   Serve(1, {40, 23}, {40, 23}, absl::Seconds(5));
   ASSERT_EQ(choice_.mode(), kRouted);
-  choice_.Follow(64, /*plan=*/{}, /*certain=*/false, now_);
+  choice_.Follow(64, /*plan=*/{}, /*uncertainty=*/1, now_);
   EXPECT_EQ(choice_.mode(), kRouted) << "this one is new";
-  choice_.Follow(15, /*plan=*/{}, /*certain=*/false, now_);
+  choice_.Follow(15, /*plan=*/{}, /*uncertainty=*/1, now_);
   EXPECT_EQ(choice_.mode(), kLargeAlone);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "libs/batching_model/policy_name.h"
 
@@ -23,7 +24,7 @@ void Follow(double value, int64_t seen, double* mean) {
 
 bool Differs(double now, double then, double share) { return std::abs(now - then) > share * then; }
 
-void FillCurve(const StepTimeEstimator& curve, v1::StepCurve* out) {
+void FillCurve(const StepTimeEstimator& curve, int32_t live, v1::StepCurve* out) {
   out->set_base_ms(curve.coefficients().base_ms);
   out->set_row_ms(curve.coefficients().row_ms);
   out->set_id_ms(curve.coefficients().id_ms);
@@ -31,6 +32,7 @@ void FillCurve(const StepTimeEstimator& curve, v1::StepCurve* out) {
   out->set_spread(curve.RelativeSpread());
   out->set_drift(curve.Drift());
   out->set_observations(curve.observations());
+  out->set_uncertainty(curve.Uncertainty(live, live));
 }
 
 void FillProbability(const RateEstimator& rate, v1::Probability* out) {
@@ -84,7 +86,7 @@ BatchingPolicy PairModel::Policy(int32_t live) const {
 }
 
 bool PairModel::PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) const {
-  if (!plan_ || prompt_ids <= 0 || !Certain(plan_->inputs.requests)) return true;
+  if (!plan_ || prompt_ids <= 0 || !mode_.Sure(Uncertainty(plan_->inputs.requests))) return true;
   const double tokens = mean_generated_ > 0 ? std::min<double>(mean_generated_, most_tokens)
                                             : static_cast<double>(most_tokens);
   return RoutingSavesMs(rates().Correct(Prediction(), plan_->inputs.requests),
@@ -121,11 +123,11 @@ bool PairModel::CurveMoved(Role role) const {
          Differs(PredictMs(role, 1, 1), planned(1, 1), options_.curve_step);
 }
 
-bool PairModel::Certain(int32_t live) const {
-  if (routed_.effective_trials() < options_.least_routed_trials) return false;
-  return std::all_of(std::begin(curves_), std::end(curves_), [&](const StepTimeEstimator& curve) {
-    return curve.Uncertainty(live, live) <= options_.most_uncertainty;
-  });
+double PairModel::Uncertainty(int32_t live) const {
+  if (routed_.effective_trials() < options_.least_routed_trials) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return std::max(curves_[0].Uncertainty(live, live), curves_[1].Uncertainty(live, live));
 }
 
 bool PairModel::LoadMoved(int32_t live) const {
@@ -192,12 +194,12 @@ void PairModel::FollowMode(absl::Time now) {
   // A prediction for another load says nothing about this one; a new plan is under way.
   const bool fits = plan_ && !LoadMoved(live_);
   const PlannedLoad load = fits ? PlannedLoad{plan_->inputs.requests, Prediction()} : PlannedLoad{};
-  mode_.Follow(live_, load, Certain(live_), now);
+  mode_.Follow(live_, load, Uncertainty(live_), now);
 }
 
 void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {
-  FillCurve(curves_[0], out->mutable_small());
-  FillCurve(curves_[1], out->mutable_large());
+  FillCurve(curves_[0], live, out->mutable_small());
+  FillCurve(curves_[1], live, out->mutable_large());
   FillProbability(routed_, out->mutable_routed());
   FillProbability(returned_, out->mutable_returned());
   FillProbability(agreement_, out->mutable_agreement());

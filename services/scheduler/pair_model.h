@@ -33,9 +33,8 @@ struct PairModelOptions {
   // share, or it is older than the next.
   double curve_step = 0.1;
   absl::Duration most_plan_age = absl::Seconds(30);
-  // The mode is left alone while a curve is this unsure, relative, about a step of all requests.
-  double most_uncertainty = 0.15;
-  // Or while r was seen in fewer steps: the first tokens of an answer are not like the rest.
+  // Nothing is known while r was seen in fewer steps: the first tokens of an answer are not like
+  // the rest.
   double least_routed_trials = 200;
   ModeChoiceOptions mode;
 };
@@ -103,7 +102,8 @@ class PairModel {
 
  private:
   bool Known() const;
-  bool Certain(int32_t live) const;
+  // Relative standard error of a step of all requests, of the side known less; infinite without r.
+  double Uncertainty(int32_t live) const;
   bool LoadMoved(int32_t live) const;
   bool RatesMoved() const;
   bool CurveMoved(Role role) const;
