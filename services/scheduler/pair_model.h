@@ -55,7 +55,7 @@ class PairModel {
   void ObserveFinished(int32_t generated);
   // Whoever wrote them.
   void ObserveCommitted(int64_t tokens) { mode_.Commit(tokens); }
-  // Live requests without a token, before every Wanted.
+  // Live requests that read their prompt, before every Wanted.
   void ObserveReading(int32_t requests) { mode_.Expect(requests, MeanAnswer()); }
 
   // ---- deciding ----

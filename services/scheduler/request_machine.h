@@ -99,6 +99,8 @@ class RequestMachine {
   // Ids that the side must read before it can answer, at least 1: what it has not seen, and the
   // token that it wrote last. What a cache or reading ahead saves is not known here.
   Position Unread(Role role) const;
+  // Whether the side has read the prompt, as far as its rows say.
+  bool HasRead(Role role) const { return side(role).read >= history_.prompt_length(); }
   absl::Time phase_since() const { return phase_since_; }
   absl::Time wait_until() const { return wait_until_; }
   // Of its last committed token; when it was submitted while there is none of this term.

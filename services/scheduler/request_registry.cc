@@ -16,9 +16,7 @@ RequestMachine* RequestRegistry::Add(std::unique_ptr<RequestMachine> machine) {
                          .second;
   TR_CHECK(fresh) << "request " << added->spec().request_id() << " is live already";
   ++live_by_pair_[added->origin().pair];
-  if (added->history().generated() == 0) {
-    reading_by_pair_[added->origin().pair].insert(added->origin().key);
-  }
+  FollowReading(*added);
   machines_.emplace(added->origin().key, std::move(machine));
   return added;
 }
@@ -29,13 +27,17 @@ void RequestRegistry::Erase(uint64_t key) {
   const RequestMachine& machine = *found->second;
   by_identity_.erase(Identity(machine.spec().request_id(), machine.spec().choice()));
   --live_by_pair_[machine.origin().pair];
-  Begun(machine);
+  reading_by_pair_[machine.origin().pair].erase(key);
   machines_.erase(found);
 }
 
-void RequestRegistry::Begun(const RequestMachine& machine) {
-  const auto found = reading_by_pair_.find(machine.origin().pair);
-  if (found != reading_by_pair_.end()) found->second.erase(machine.origin().key);
+void RequestRegistry::FollowReading(const RequestMachine& machine) {
+  auto& reading = reading_by_pair_[machine.origin().pair];
+  if (machine.HasRead(machine.pen().role)) {
+    reading.erase(machine.origin().key);
+  } else {
+    reading.insert(machine.origin().key);
+  }
 }
 
 void RequestRegistry::Clear() {

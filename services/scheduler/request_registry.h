@@ -37,10 +37,10 @@ class RequestRegistry {
   int size() const { return static_cast<int>(machines_.size()); }
   // Live requests of a pair.
   int live(int pair) const;
-  // Those of them without a token.
+  // Those of them whose side with the pen has yet to read the prompt, as of their last row.
   int reading(int pair) const;
-  // The request has a token; harmless when it had one before.
-  void Begun(const RequestMachine& machine);
+  // After every row, and when the pen moves.
+  void FollowReading(const RequestMachine& machine);
   // All numbers in ascending order, for what must be deterministic.
   std::vector<uint64_t> Keys() const;
   void ForEach(const std::function<void(const RequestMachine&)>& visit) const;

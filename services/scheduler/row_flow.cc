@@ -29,6 +29,7 @@ void RowFlow::OnRow(AttachedWorker* worker, const v1::RowReport& row) {
   } else if (row.has_departure()) {
     Depart(request, row.departure());
   } else {
+    state_->requests.FollowReading(*request);
     CountUnread(request, worker);
     placement_->Written(request, worker);
     if (request->parked()) Park(request);
@@ -81,7 +82,6 @@ v1::TokenChunk* RowFlow::AddChunk(const RequestMachine& request, const v1::RowRe
     chunk->set_cached_tokens(request.cached_ids());
     model.ObserveBegun(request.history().prompt_length() - request.cached_ids(),
                        request.spec().stop().max_new_tokens());
-    state_->requests.Begun(request);
   }
   model.ObserveCommitted(row.ids_size());
   for (const char author : row.authors()) ++state_->counters.tokens[static_cast<int>(author)];
@@ -112,6 +112,7 @@ void RowFlow::Depart(RequestMachine* request, const v1::Departure& departure) {
   const Role from = request->pen().role;
   CountIdle(state_, request);
   request->GivePen(mode_->AtDeparture(*request, departure));
+  state_->requests.FollowReading(*request);
   const Role to = request->pen().role;
   if (to != from) ++state_->counters.departures[Index(to)];
   placement_->Forward(request);

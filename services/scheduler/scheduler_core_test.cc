@@ -45,7 +45,7 @@ TEST(SchedulerCore, StreamsCommittedTokensWithAuthorsAndState) {
   EXPECT_EQ(s.core.counters().tokens[Index(Author::kSmall)], 2u);
 }
 
-TEST(SchedulerCore, CountsTheRequestsThatHaveNoTokenYet) {
+TEST(SchedulerCore, CountsTheRequestsThatReadTheirPrompt) {
   S s;
   s.AttachAll();
   EXPECT_EQ(s.core.requests().reading(0), 0);
@@ -55,6 +55,10 @@ TEST(SchedulerCore, CountsTheRequestsThatHaveNoTokenYet) {
   s.Send(S::kSmall, S::Row(1, 1, 5, {42}));
   EXPECT_EQ(s.core.requests().reading(0), 2);
   s.Cancel(8);
+  EXPECT_EQ(s.core.requests().reading(0), 1);
+  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 6, {43}), Role::kLarge));
+  EXPECT_EQ(s.core.requests().reading(0), 2) << "the large side has not read it";
+  s.Send(S::kLarge, S::Row(1, 1, 7, {44}, 2));
   EXPECT_EQ(s.core.requests().reading(0), 1);
   s.WorkerGone(S::kSmall);
   EXPECT_EQ(s.core.requests().reading(0), 1);

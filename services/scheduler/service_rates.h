@@ -25,8 +25,8 @@ class ServiceRates {
   void Commit(int64_t tokens) { fresh_ += tokens; }
   // A request wrote its first token.
   void Begin() { ++fresh_begun_; }
-  // As of the next Follow: so many of the live requests have no token yet, and the mean answer is
-  // so long; 0: not known.
+  // As of the next Follow: so many of the live requests are reading their prompt, and the mean
+  // answer is so long; 0: not known.
   void Expect(int32_t reading, double answer_tokens) {
     reading_ = reading;
     answer_tokens_ = answer_tokens;
@@ -43,8 +43,8 @@ class ServiceRates {
   // need not hold as many prompts as belong to its tokens: their cost and that of tokens are taken
   // apart and put together for a mean answer, where both were seen.
   std::optional<double> Measured(ServiceMode mode, int32_t load) const;
-  // Of one request, from token to token while all live requests had their first one; nothing where
-  // that was too rare, as under a stream of short requests.
+  // Of one request, from token to token while no live request read its prompt; nothing where that
+  // was too rare, as under a stream of short requests.
   std::optional<double> MeasuredMsPerToken(ServiceMode mode, int32_t load) const;
   // Windows that it is measured by.
   int Windows(ServiceMode mode, int32_t load) const;
@@ -98,7 +98,7 @@ class ServiceRates {
   int64_t fresh_ = 0, fresh_begun_ = 0;     // Tokens and first tokens since the last call.
   double answer_tokens_ = 0;
   int32_t reading_ = 0;      // Now.
-  bool all_wrote_ = false;   // At the last call no request was without a token.
+  bool all_wrote_ = false;   // At the last call no request was reading.
   Tally window_, decoding_;  // Of this window; decoding: while all of them wrote.
   // Time of prompts that are being read. It counts with the first token that comes of it, so that a
   // window has no part of a prompt.
