@@ -32,7 +32,9 @@ void FillCurve(const StepTimeEstimator& curve, int32_t live, v1::StepCurve* out)
   out->set_spread(curve.RelativeSpread());
   out->set_drift(curve.Drift());
   out->set_observations(curve.observations());
-  out->set_uncertainty(curve.Uncertainty(live, live));
+  // Infinite without a step.
+  const int32_t rows = std::max(1, live);
+  if (curve.observations() > 0) out->set_uncertainty(curve.Uncertainty(rows, rows));
 }
 
 void FillProbability(const RateEstimator& rate, v1::Probability* out) {
