@@ -82,6 +82,21 @@ TEST_F(SettingsTest, AListReplacesTheDefaultAndNamesTheValueThatIsWrong) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 not in range")));
 }
 
+TEST_F(SettingsTest, ASwitchNeedsNoValue) {
+  options_.idle = false;
+  EXPECT_THAT(Parse({"--idle", "--threads=3"}), IsOk());
+  EXPECT_TRUE(options_.idle);
+  EXPECT_EQ(options_.threads, 3);
+  EXPECT_THAT(Parse({"--idle=false"}), IsOk());
+  EXPECT_FALSE(options_.idle);
+  EXPECT_THAT(Parse({"--idle=maybe"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--idle")));
+  setenv("TOKENROUTER_IDLE", "true", 1);
+  EXPECT_THAT(Parse({}), IsOk());
+  unsetenv("TOKENROUTER_IDLE");
+  EXPECT_TRUE(options_.idle);
+}
+
 TEST_F(SettingsTest, AnEmptyValueIsEmptyAndTakesNotTheNextFlag) {
   EXPECT_THAT(Parse({"--scheduler=", "--threads=3"}), IsOk());
   EXPECT_EQ(options_.scheduler, "");
