@@ -1,7 +1,9 @@
 // The real pair through the four real binaries, at several numbers of clients, the systems'
 // bursts interleaved (A B C D D C B A ...). Rows per (system, algorithm, clients), decode-only and
 // end-to-end apart, and the controller's ratio to the others with its 95 % interval.
-//   serve_bench --small=A.gguf --large=B.gguf [--clients=1,2,4,8,16] [--new_tokens=96] [--rounds=4]
+//   serve_bench --small=A.gguf --large=B.gguf [--clients=1,2,4,8,16] [--rounds=4]
+//       [--requests=1] [--new_tokens=128]  of each client and burst; of each request
+//
 //   large_alone  the same engine and processes; the large model writes everything
 //   routed       the algorithm alone decides who writes
 //   controller   the scheduler chooses between the two
@@ -45,6 +47,7 @@ struct Options {
   std::string small, large;
   std::vector<int32_t> clients = {1, 2, 4, 8, 16};
   std::string weight_format = "int8";
+  int32_t requests = 1;
   int32_t new_tokens = 128;
   int32_t rounds = 4;
   int32_t threads = 2;
@@ -52,6 +55,13 @@ struct Options {
   bool core_each = false;
   std::string algorithm = "both";
 };
+
+BurstOptions BurstOf(const Options& options, int clients, int first_prompt) {
+  return {.clients = clients,
+          .requests = options.requests,
+          .new_tokens = options.new_tokens,
+          .first_prompt = first_prompt};
+}
 
 struct Algorithm {
   const char* key;
@@ -160,16 +170,14 @@ absl::Status RunClients(const Options& options, const std::vector<ServedSystem>&
   std::vector<Ratios> ratios(systems.size());
   MeasuredCurve curves[2];
   for (int burst = 0; burst < kWarmBursts; ++burst) {
-    TR_RETURN_IF_ERROR(
-        ServeCell().Add(systems[0], {.clients = clients, .new_tokens = options.new_tokens}));
+    TR_RETURN_IF_ERROR(ServeCell().Add(systems[0], BurstOf(options, clients, /*first_prompt=*/0)));
   }
   for (int round = 0; round < options.rounds; ++round) {
     TR_RETURN_IF_ERROR(steps->AddTo(curves, 1.0 / options.rounds));
     for (size_t i = 0; i < systems.size(); ++i) {
       const size_t turn = round % 2 == 0 ? i : systems.size() - 1 - i;
-      TR_RETURN_IF_ERROR(cells[turn].Add(
-          systems[turn],
-          {.clients = clients, .new_tokens = options.new_tokens, .first_prompt = round}));
+      TR_RETURN_IF_ERROR(
+          cells[turn].Add(systems[turn], BurstOf(options, clients, /*first_prompt=*/round)));
     }
     for (size_t i = 1; i < systems.size(); ++i) {
       if (cells[0].last_decode_per_s() > 0 && cells[i].last_decode_per_s() > 0) {
@@ -219,7 +227,8 @@ absl::Status RunAlgorithm(const Options& options, const Algorithm& algorithm, Cu
   }
   const std::vector<ServedSystem> systems = Systems(clusters, algorithm, options.small_alone);
   for (const ServedSystem& system : systems) {  // Weights are paged in, rates are learned.
-    TR_RETURN_IF_ERROR(ServeCell().Add(system, {.clients = 1, .new_tokens = options.new_tokens}));
+    TR_RETURN_IF_ERROR(
+        ServeCell().Add(system, BurstOf(options, /*clients=*/1, /*first_prompt=*/0)));
   }
   for (const int count : options.clients) {
     TR_RETURN_IF_ERROR(RunClients(options, systems, curves, count));
@@ -235,6 +244,10 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("clients", &options.clients, 1, kMostClients, "list of numbers of clients");
   settings.AddChoice("weight_format", &options.weight_format, {"int8", "int4", "fp32"},
                      "of both workers");
+  settings.Add(
+      "requests", &options.requests, 1, 100,
+      "of each client in a burst, one after the other; with one, a burst lasts as long as its "
+      "slowest answer");
   settings.Add("new_tokens", &options.new_tokens, 2, 4096, "tokens per answer");
   settings.Add("rounds", &options.rounds, 1, 100, "bursts per cell, interleaved over the systems");
   settings.Add("threads", &options.threads, 1, 256, "compute threads of each worker");

@@ -4,6 +4,7 @@
 #include <future>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -35,65 +36,101 @@ constexpr const char* kPrompts[] = {
     "Write a bash script that backs up a folder and keeps the last five copies.",
 };
 
-absl::StatusOr<TimedStream> Follow(const BurstOptions& options, int client) {
-  const size_t prompt = static_cast<size_t>(options.first_prompt + client) % std::size(kPrompts);
-  ChatRequest request{.prompt = kPrompts[prompt], .max_tokens = options.new_tokens, .seed = client};
-  request.routing = options.routing;
-  return FollowStream(options.http_port, request);
+struct Span {
+  absl::Time from, to;
+};
+
+absl::StatusOr<std::vector<TimedStream>> Follow(const BurstOptions& options, int client) {
+  std::vector<TimedStream> answers;
+  for (int i = 0; i < options.requests; ++i) {
+    const size_t number = static_cast<size_t>(options.first_prompt + client + i * options.clients);
+    ChatRequest request{.prompt = kPrompts[number % std::size(kPrompts)],
+                        .max_tokens = options.new_tokens,
+                        .seed = client};
+    request.routing = options.routing;
+    TR_ASSIGN_OR_RETURN(TimedStream answer, FollowStream(options.http_port, request));
+    if (answer.tokens.size() < 2) return absl::InternalError("fewer than two tokens came");
+    answers.push_back(std::move(answer));
+  }
+  return answers;
 }
 
 // When neither model has any of its prompt left to read.
-absl::Time BeginsDecoding(const TimedStream& client) {
-  const auto& authors = client.answer.authors;
+absl::Time BeginsDecoding(const TimedStream& answer) {
+  const auto& authors = answer.answer.authors;
   const auto large = std::find(authors.begin(), authors.end(), "large");
-  return large == authors.end() ? client.tokens.front() : client.tokens[large - authors.begin()];
+  return large == authors.end() ? answer.tokens.front() : answer.tokens[large - authors.begin()];
 }
 
-void AddDecoding(const std::vector<TimedStream>& clients, Burst* burst) {
-  absl::Time from = absl::InfinitePast(), to = absl::InfiniteFuture();
-  for (const TimedStream& client : clients) {
-    from = std::max(from, BeginsDecoding(client));
-    to = std::min(to, client.tokens.back());
+std::vector<Span> Writing(const std::vector<TimedStream>& answers) {
+  std::vector<Span> spans;
+  for (const TimedStream& answer : answers) {
+    spans.push_back({BeginsDecoding(answer), answer.tokens.back()});
   }
-  if (to <= from) return;
-  for (const TimedStream& client : clients) {
-    for (size_t i = 0; i < client.tokens.size(); ++i) {
-      if (client.tokens[i] <= from || client.tokens[i] > to) continue;
-      ++burst->decode_tokens;
-      if (client.answer.authors[i] == "large") ++burst->decode_large_tokens;
+  return spans;
+}
+
+std::vector<Span> Common(const std::vector<Span>& some, const std::vector<Span>& others) {
+  std::vector<Span> common;
+  for (const Span& one : some) {
+    for (const Span& other : others) {
+      const Span both = {std::max(one.from, other.from), std::min(one.to, other.to)};
+      if (both.from < both.to) common.push_back(both);
     }
   }
-  burst->decode_seconds = absl::ToDoubleSeconds(to - from);
+  return common;
+}
+
+void AddDecoding(const std::vector<std::vector<TimedStream>>& clients, Burst* burst) {
+  std::vector<Span> all_write = {{absl::InfinitePast(), absl::InfiniteFuture()}};
+  for (const auto& answers : clients) all_write = Common(all_write, Writing(answers));
+  for (const Span& span : all_write)
+    burst->decode_seconds += absl::ToDoubleSeconds(span.to - span.from);
+  const auto counts = [&](absl::Time token) {
+    return std::any_of(all_write.begin(), all_write.end(),
+                       [&](const Span& span) { return token > span.from && token <= span.to; });
+  };
+  for (const auto& answers : clients) {
+    for (const TimedStream& answer : answers) {
+      for (size_t i = 0; i < answer.tokens.size(); ++i) {
+        if (!counts(answer.tokens[i])) continue;
+        ++burst->decode_tokens;
+        if (answer.answer.authors[i] == "large") ++burst->decode_large_tokens;
+      }
+    }
+  }
+}
+
+void AddAnswer(const TimedStream& answer, Burst* burst) {
+  burst->tokens += static_cast<int>(answer.tokens.size());
+  burst->large_tokens += answer.answer.CountBy("large");
+  burst->ttft_ms.push_back(answer.FirstMs());
+  burst->tpot_ms.push_back(
+      absl::ToDoubleMilliseconds(answer.tokens.back() - answer.tokens.front()) /
+      static_cast<double>(answer.tokens.size() - 1));
 }
 
 }  // namespace
 
 absl::StatusOr<Burst> RunBurst(const BurstOptions& options) {
-  std::vector<std::future<absl::StatusOr<TimedStream>>> futures;
+  std::vector<std::future<absl::StatusOr<std::vector<TimedStream>>>> futures;
   for (int i = 0; i < options.clients; ++i) {
     futures.push_back(std::async(std::launch::async, Follow, std::cref(options), i));
   }
-  std::vector<TimedStream> clients;
+  std::vector<std::vector<TimedStream>> clients;
   absl::Status failed;
   for (auto& future : futures) {
-    absl::StatusOr<TimedStream> times = future.get();
-    if (times.ok() && times->tokens.size() < 2)
-      times = absl::InternalError("fewer than two tokens came");
-    if (times.ok()) clients.push_back(*std::move(times));
-    failed.Update(times.status());
+    absl::StatusOr<std::vector<TimedStream>> answers = future.get();
+    if (answers.ok()) clients.push_back(*std::move(answers));
+    failed.Update(answers.status());
   }
   TR_RETURN_IF_ERROR(failed);
   Burst burst;
   absl::Time first = absl::InfiniteFuture(), last = absl::InfinitePast();
-  for (const TimedStream& client : clients) {
-    burst.tokens += static_cast<int>(client.tokens.size());
-    burst.large_tokens += client.answer.CountBy("large");
-    burst.ttft_ms.push_back(client.FirstMs());
-    burst.tpot_ms.push_back(
-        absl::ToDoubleMilliseconds(client.tokens.back() - client.tokens.front()) /
-        static_cast<double>(client.tokens.size() - 1));
-    first = std::min(first, client.sent);
-    last = std::max(last, client.tokens.back());
+  for (const auto& answers : clients) {
+    for (const TimedStream& answer : answers) AddAnswer(answer, &burst);
+    first = std::min(first, answers.front().sent);
+    last = std::max(last, answers.back().tokens.back());
   }
   burst.seconds = absl::ToDoubleSeconds(last - first);
   AddDecoding(clients, &burst);

@@ -1,4 +1,5 @@
-// One burst of streaming chat requests against a gateway: `clients` at once, one request each.
+// One burst of streaming chat requests against a gateway: `clients` at once, each of which sends its
+// requests one after the other.
 // Threads: Run starts one thread per client and joins them.
 #pragma once
 
@@ -12,8 +13,9 @@ namespace tokenrouter {
 struct BurstOptions {
   int http_port = 0;
   int clients = 1;
+  int requests = 1;  // Of each client.
   int new_tokens = 96;
-  int first_prompt = 0;  // Client i uses prompt number first_prompt + i.
+  int first_prompt = 0;  // Request j of client i has prompt number first_prompt + i + j * clients.
   boost::json::object routing;
 };
 
@@ -22,13 +24,13 @@ struct Burst {
   int large_tokens = 0;
   double seconds = 0;  // From the first request sent to the last token.
   // What came while every client only wrote: nobody had a prompt to read any more, in either model.
-  // It begins when the last client has a token of the large model, or its first token where the
-  // large model writes none of its answer, and ends with the first answer. None: it began too late.
+  // A client writes from its first token of the large model, or its first token where the large
+  // model writes none of the answer, to the last one of that answer. None: they never all did.
   int decode_tokens = 0;
   int decode_large_tokens = 0;
   double decode_seconds = 0;
-  std::vector<double> ttft_ms;  // One per client.
-  std::vector<double> tpot_ms;  // Mean time per token after the first, one per client.
+  std::vector<double> ttft_ms;  // One per request.
+  std::vector<double> tpot_ms;  // Mean time per token after the first, one per request.
 };
 
 // The first error of any client.
