@@ -1,5 +1,5 @@
-// One burst of streaming chat requests against a gateway: `clients` at once, each of which sends its
-// requests one after the other.
+// One burst of streaming chat requests against a gateway: `clients` at once, each of which sends
+// its requests one after the other.
 // Threads: Run starts one thread per client and joins them.
 #pragma once
 
