@@ -88,10 +88,11 @@ std::string Axes(const Chart& chart, const Scale& scale) {
 }
 
 std::string Draw(const ChartSeries& series, const Scale& scale, const char* color) {
+  const bool dots = series.dots || series.points.size() == 1;  // One point makes no line.
   std::string svg, joined;
   for (const ChartPoint& point : series.points) {
     const double x = scale.X(point.requests), y = scale.Y(point.value);
-    if (series.dots) {
+    if (dots) {
       absl::StrAppendFormat(&svg,
                             "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.0f\" fill=\"%s\" "
                             "fill-opacity=\"0.6\"/>\n",
@@ -99,7 +100,7 @@ std::string Draw(const ChartSeries& series, const Scale& scale, const char* colo
     }
     absl::StrAppendFormat(&joined, "%.1f,%.1f ", x, y);
   }
-  if (series.dots) return svg;
+  if (dots) return svg;
   return absl::StrFormat(
       "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>\n", joined, color);
 }

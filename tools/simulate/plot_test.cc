@@ -28,7 +28,7 @@ TEST(PlotTest, DrawsOneLinePerPolicyFromLeftToRight) {
 }
 
 TEST(PlotTest, OneCellIsEnough) {
-  EXPECT_THAT(PlotSvg({At(4, BatchingPolicy::Kind::kModel, 90)}, {}), HasSubstr("<polyline"));
+  EXPECT_THAT(PlotSvg({At(4, BatchingPolicy::Kind::kModel, 90)}, {}), HasSubstr("<circle"));
 }
 
 TEST(ChartTest, DotsAreNotJoinedAndTheAxisStartsWhereItIsTold) {
