@@ -116,7 +116,11 @@ void Settings::Add(const std::string& name, std::string* value, const std::strin
 }
 
 void Settings::Add(const std::string& name, bool* value, const std::string& help) {
-  impl_->Register(impl_->app.add_flag("--" + name, *value, help), name);
+  impl_->Register(impl_->app.add_flag("--" + name, *value, help), name)
+      ->expected(0, 1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw)
+      ->type_name("BOOLEAN")
+      ->default_str(*value ? "true" : "false");
 }
 
 void Settings::Add(const std::string& name, int32_t* value, int32_t low, int32_t high,

@@ -27,7 +27,7 @@ class Settings {
 
   // The value that `value` holds now is the default.
   void Add(const std::string& name, std::string* value, const std::string& help);
-  // --name, --name=true or --name=false.
+  // --name alone is true; --name=true, --name=false, and with a space, as other values.
   void Add(const std::string& name, bool* value, const std::string& help);
   void Add(const std::string& name, int32_t* value, int32_t low, int32_t high,
            const std::string& help);

@@ -87,10 +87,17 @@ TEST_F(SettingsTest, ASwitchNeedsNoValue) {
   EXPECT_THAT(Parse({"--idle", "--threads=3"}), IsOk());
   EXPECT_TRUE(options_.idle);
   EXPECT_EQ(options_.threads, 3);
-  EXPECT_THAT(Parse({"--idle=false"}), IsOk());
-  EXPECT_FALSE(options_.idle);
-  EXPECT_THAT(Parse({"--idle=maybe"}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--idle")));
+  for (const std::vector<const char*>& off :
+       {std::vector{"--idle=false", "--threads=4"}, {"--idle", "false", "--threads=5"}}) {
+    options_.idle = true;
+    EXPECT_THAT(Parse(off), IsOk());
+    EXPECT_FALSE(options_.idle) << off[0];
+  }
+  EXPECT_EQ(options_.threads, 5);
+  for (const std::vector<const char*>& wrong :
+       {std::vector{"--idle=maybe"}, {"--idle="}, {"--idle", "--idle=true"}}) {
+    EXPECT_THAT(Parse(wrong), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--idle")));
+  }
   setenv("TOKENROUTER_IDLE", "true", 1);
   EXPECT_THAT(Parse({}), IsOk());
   unsetenv("TOKENROUTER_IDLE");
