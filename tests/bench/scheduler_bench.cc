@@ -228,6 +228,8 @@ class ServerProcess {
   [[noreturn]] static void Serve(int pipe_end) {
     SchedulerOptions options;
     options.listen = options.admin = "127.0.0.1:0";
+    // Left to the controller, one scripted large worker would soon write everything.
+    options.core.forced_mode = ServiceMode::kRouted;
     const auto server = SchedulerServer::Start(options);
     TR_CHECK(server.ok()) << server.status();
     const int port = (*server)->port();
