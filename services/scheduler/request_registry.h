@@ -39,7 +39,7 @@ class RequestRegistry {
   int live(int pair) const;
   // Those of them whose side with the pen has yet to read the prompt, as of their last row.
   int reading(int pair) const;
-  // After every row, and when the pen moves.
+  // After a row, with the pen where it left it.
   void FollowReading(const RequestMachine& machine);
   // All numbers in ascending order, for what must be deterministic.
   std::vector<uint64_t> Keys() const;

@@ -93,7 +93,7 @@ absl::Status PlotTimed(const BatchingBenchOptions& options) {
   TR_ASSIGN_OR_RETURN(const auto rows, ReadRows(options.rows, "timed"));
   std::map<std::string, std::vector<ChartPoint>> points;
   for (const json::object& row : rows) {
-    if (!row.contains("policy") || String(row, "policy") != "model") continue;  // A baseline.
+    if (String(row, "policy") != "model") continue;
     points[absl::StrFormat("%s, %.0f device%s, r = %g", String(row, "set"), Number(row, "devices"),
                            Number(row, "devices") == 1 ? "" : "s", Number(row, "r"))]
         .push_back({Number(row, "n"), Number(row, "share_of_simulated")});

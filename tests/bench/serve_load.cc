@@ -84,8 +84,9 @@ std::vector<Span> Common(const std::vector<Span>& some, const std::vector<Span>&
 void AddDecoding(const std::vector<std::vector<TimedStream>>& clients, Burst* burst) {
   std::vector<Span> all_write = {{absl::InfinitePast(), absl::InfiniteFuture()}};
   for (const auto& answers : clients) all_write = Common(all_write, Writing(answers));
-  for (const Span& span : all_write)
+  for (const Span& span : all_write) {
     burst->decode_seconds += absl::ToDoubleSeconds(span.to - span.from);
+  }
   const auto counts = [&](absl::Time token) {
     return std::any_of(all_write.begin(), all_write.end(),
                        [&](const Span& span) { return token > span.from && token <= span.to; });
