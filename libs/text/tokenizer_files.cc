@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
-#include "libs/weights/gguf_file.h"
-#include "libs/weights/mapped_file.h"
+#include "libs/weights/file/mapped_file.h"
+#include "libs/weights/gguf/gguf_file.h"
 
 namespace tokenrouter {
 namespace {

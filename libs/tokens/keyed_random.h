@@ -21,7 +21,7 @@ struct RandomKey {
 
 // Uniform in the open interval (0, 1), with 32 random bits. `index` tells draws of one key apart:
 // four neighbours are the four words of one Philox block, so that noise for a whole vocabulary
-// costs a quarter (libs/inference/row_kernels_body.h computes the same words in vectors).
+// costs a quarter (libs/sampling/row_kernels_body.h computes the same words in vectors).
 double KeyedUniform(const RandomKey& key, uint32_t index = 0);
 
 // Standard Gumbel noise -ln(-ln u) keyed by token id: argmax over ids of (log p + noise) is a

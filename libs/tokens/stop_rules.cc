@@ -1,8 +1,14 @@
 #include "libs/tokens/stop_rules.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace tokenrouter {
+
+const char* FinishReasonName(FinishReason reason) {
+  constexpr const char* kNames[] = {"none", "stop", "length", "cancelled", "error"};
+  return kNames[static_cast<size_t>(reason)];
+}
 
 FinishReason CheckStop(const StopRules& rules, TokenId id, int32_t generated) {
   const bool is_stop =

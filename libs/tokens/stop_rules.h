@@ -13,6 +13,9 @@ namespace tokenrouter {
 
 enum class FinishReason : uint8_t { kNone = 0, kStop = 1, kLength = 2, kCancelled = 3, kError = 4 };
 
+// "none", "stop", "length", "cancelled" or "error".
+const char* FinishReasonName(FinishReason reason);
+
 struct StopRules {
   std::vector<TokenId> stop_ids;  // End-of-sequence ids of both models and the request's own.
   bool ignore_eos = false;        // True: stop_ids end nothing.

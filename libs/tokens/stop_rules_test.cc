@@ -24,5 +24,13 @@ TEST(StopRulesTest, IgnoresStopIdsWhenAskedOrBeforeTheMinimum) {
   EXPECT_EQ(CheckStop(rules, 5, 3), FinishReason::kStop);
 }
 
+TEST(StopRulesTest, NamesEveryReason) {
+  EXPECT_STREQ(FinishReasonName(FinishReason::kNone), "none");
+  EXPECT_STREQ(FinishReasonName(FinishReason::kStop), "stop");
+  EXPECT_STREQ(FinishReasonName(FinishReason::kLength), "length");
+  EXPECT_STREQ(FinishReasonName(FinishReason::kCancelled), "cancelled");
+  EXPECT_STREQ(FinishReasonName(FinishReason::kError), "error");
+}
+
 }  // namespace
 }  // namespace tokenrouter

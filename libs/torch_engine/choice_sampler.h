@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "libs/inference/sampler.h"
 #include "libs/inference/step_batch.h"
+#include "libs/sampling/sampler.h"
 #include "libs/torch_engine/cpu/thread_pool.h"
 #include "libs/torch_engine/model/decoder.h"
 

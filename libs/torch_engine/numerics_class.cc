@@ -3,7 +3,7 @@
 #include <span>
 
 #include "libs/torch_engine/numerics_build.h"
-#include "libs/weights/content_hash.h"
+#include "libs/weights/file/content_hash.h"
 
 namespace tokenrouter {
 

@@ -24,12 +24,12 @@
 #include "libs/torch_engine/choice_sampler.h"
 #include "libs/torch_engine/cpu/cpu_ops.h"
 #include "libs/torch_engine/cpu/thread_pool.h"
-#include "libs/torch_engine/kv_format.h"
 #include "libs/torch_engine/model/decoder.h"
+#include "libs/torch_engine/model/kv_format.h"
+#include "libs/torch_engine/model/weight_format.h"
 #include "libs/torch_engine/step_inputs.h"
-#include "libs/torch_engine/weight_format.h"
 #include "libs/weights/model_source.h"
-#include "libs/weights/packed_cache.h"
+#include "libs/weights/packed/packed_cache.h"
 
 namespace tokenrouter {
 

@@ -12,7 +12,7 @@
 #include "libs/torch_engine/cpu/cpu_ops.h"
 #include "libs/torch_engine/cpu/thread_pool.h"
 #include "libs/torch_engine/model/decoder_weights.h"
-#include "libs/torch_engine/weight_format.h"
+#include "libs/torch_engine/model/weight_format.h"
 #include "libs/weights/model_source.h"
 
 namespace tokenrouter {

@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
 #include "libs/status/status_macros.h"
-#include "libs/weights/content_hash.h"
-#include "libs/weights/dequantize.h"
-#include "libs/weights/gguf_description.h"
-#include "libs/weights/hf_description.h"
+#include "libs/weights/file/content_hash.h"
+#include "libs/weights/file/dequantize.h"
+#include "libs/weights/gguf/gguf_description.h"
+#include "libs/weights/hugging_face/hf_description.h"
 
 namespace tokenrouter {
 namespace {

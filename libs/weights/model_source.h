@@ -17,11 +17,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "libs/weights/gguf_file.h"
-#include "libs/weights/model_description.h"
-#include "libs/weights/safetensors_folder.h"
-#include "libs/weights/tensor_names.h"
-#include "libs/weights/tensor_view.h"
+#include "libs/weights/description/model_description.h"
+#include "libs/weights/description/tensor_names.h"
+#include "libs/weights/file/tensor_view.h"
+#include "libs/weights/gguf/gguf_file.h"
+#include "libs/weights/hugging_face/safetensors_folder.h"
 
 namespace tokenrouter {
 

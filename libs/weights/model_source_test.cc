@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "libs/status/status_matchers.h"
-#include "libs/weights/gguf_test_bytes.h"
+#include "libs/weights/testing/gguf_test_bytes.h"
 
 namespace tokenrouter {
 namespace {

@@ -9,8 +9,8 @@
 #include "libs/rpc/grpc_log.h"
 #include "libs/telemetry/log.h"
 #include "libs/timing/real_clock.h"
-#include "services/gateway/gateway_options.h"
-#include "services/gateway/gateway_server.h"
+#include "services/gateway/server/gateway_options.h"
+#include "services/gateway/server/gateway_server.h"
 
 namespace tokenrouter {
 namespace {

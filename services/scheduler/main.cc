@@ -5,8 +5,8 @@
 #include "libs/concurrency/shutdown_signal.h"
 #include "libs/rpc/grpc_log.h"
 #include "libs/telemetry/log.h"
-#include "services/scheduler/scheduler_options.h"
-#include "services/scheduler/scheduler_server.h"
+#include "services/scheduler/server/scheduler_options.h"
+#include "services/scheduler/server/scheduler_server.h"
 
 namespace tokenrouter {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "libs/status/status_matchers.h"
-#include "libs/weights/gguf_file.h"
+#include "libs/weights/gguf/gguf_file.h"
 #include "tests/engine/engine_driver.h"
 #include "tests/engine/golden_file.h"
 #include "tests/engine/tiny_engine.h"

@@ -1,5 +1,5 @@
 // The engine with weights keeps the contract of engine.h, in every KV format.
-#include "libs/inference/engine_conformance.h"
+#include "libs/inference/testing/engine_conformance.h"
 #include "tests/engine/tiny_engine.h"
 
 namespace tokenrouter {

@@ -1,7 +1,7 @@
 // Any bytes as a GGUF file: opening must refuse or give metadata and tensors that can be read.
-#include "libs/weights/dequantize.h"
-#include "libs/weights/gguf_description.h"
-#include "libs/weights/gguf_file.h"
+#include "libs/weights/file/dequantize.h"
+#include "libs/weights/gguf/gguf_description.h"
+#include "libs/weights/gguf/gguf_file.h"
 
 namespace {
 

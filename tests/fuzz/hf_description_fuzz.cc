@@ -8,9 +8,9 @@
 #include <span>
 
 #include "libs/status/check.h"
-#include "libs/weights/hf_description.h"
-#include "libs/weights/safetensors_index.h"
-#include "libs/weights/tensor_names.h"
+#include "libs/weights/description/tensor_names.h"
+#include "libs/weights/hugging_face/hf_description.h"
+#include "libs/weights/hugging_face/safetensors_index.h"
 
 namespace tokenrouter {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "libs/status/check.h"
-#include "services/gateway/openai_json.h"
-#include "services/gateway/openai_reply.h"
+#include "services/gateway/openai/openai_json.h"
+#include "services/gateway/openai/openai_reply.h"
 
 namespace tokenrouter {
 namespace {

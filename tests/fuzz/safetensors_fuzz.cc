@@ -1,6 +1,6 @@
 // Any bytes as a safetensors file: opening must refuse or give tensors that can be read.
-#include "libs/weights/dequantize.h"
-#include "libs/weights/safetensors_file.h"
+#include "libs/weights/file/dequantize.h"
+#include "libs/weights/hugging_face/safetensors_file.h"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "libs/batching/worker_core.h"
-#include "libs/inference/hash_engine.h"
 #include "libs/status/check.h"
+#include "libs/synthetic/hash_engine.h"
+#include "libs/worker/core/worker_core.h"
 
 namespace tokenrouter {
 namespace {

@@ -2,7 +2,7 @@
 // count, never crash.
 #include <string>
 
-#include "services/scheduler/scripted_scheduler.h"
+#include "services/scheduler/testing/scripted_scheduler.h"
 #include "tests/fuzz/frame_script.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

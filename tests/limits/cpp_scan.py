@@ -183,3 +183,88 @@ def rust_functions(text):
             end = _matching_brace(code, brace.start())
             found.append((code.count('\n', 0, match.start()) + 1, code.count('\n', 0, end) + 1))
     return found
+
+
+CLASS_HEAD = re.compile(r'\b(class|struct)\s+(?:alignas\([^)]*\)\s*)?(?:[A-Z_]+\([^)]*\)\s*)?(\w+)\b'
+                        r'(?!\s*<)[^;{}()]*$')
+ACCESS = re.compile(r'\s*(public|private|protected)\s*:(?!:)')
+ATTRIBUTE = re.compile(r'\b(?:[A-Z]+_[A-Z0-9_]+|alignas|decltype|noexcept)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)')
+NO_METHOD = re.compile(r'^\s*(using|friend|typedef|static_assert|enum)\b|\boperator\b|\boverride\b')
+
+
+def _without_angles(text):
+    """The text without template arguments."""
+    before = None
+    while before != text:
+        before = text
+        text = re.sub(r'<[^<>;{}]*>', ' ', text)
+    return text
+
+
+def _method_name(declaration):
+    """The name that a member declaration gives a function; None when it declares none."""
+    text = _without_angles(ATTRIBUTE.sub(' ', _without_template(declaration)))
+    text = re.sub(r'\[\[.*?\]\]', ' ', text)
+    if NO_METHOD.search(text):
+        return None
+    match = re.match(r'[^=(]*?(~?\w+)\s*\(', text)
+    return match[1] if match else None
+
+
+def _members(code, at, name, public):
+    """Public method names of the class body that begins after the brace at `at`, those of nested
+    classes included, and the index after its closing brace."""
+    found = []
+    start = at = at + 1
+    while at < len(code):
+        access = ACCESS.match(code, start) if at == start else None
+        if access:
+            public = access[1] == 'public'
+            start = at = access.end()
+            continue
+        c = code[at]
+        if c == '}':
+            return found, at + 1
+        if c in ';{':
+            declaration = code[start:at]
+            head = CLASS_HEAD.search(_without_template(declaration)) if c == '{' else None
+            if head:
+                nested, at = _members(code, at, head[2], head[1] == 'struct')
+                found += nested if public else []
+            else:
+                method = _method_name(declaration)
+                if public and method and method.lstrip('~') != name:
+                    found.append(method)
+                at = _matching_brace(code, at) + 1 if c == '{' else at + 1
+            while at < len(code) and code[at] in ' \n;':
+                at += 1
+            start = at
+            continue
+        if c in '([':
+            depth = 0
+            while at < len(code):
+                depth += (code[at] in '([') - (code[at] in ')]')
+                at += 1
+                if depth == 0:
+                    break
+            continue
+        at += 1
+    return found, at
+
+
+def public_methods(text):
+    """Yields (class, names of its public methods) of every class outside of other classes:
+    constructors, destructors and operators apart."""
+    code = blank(text)
+    at = 0
+    while True:
+        brace = code.find('{', at)
+        if brace < 0:
+            return
+        start = max(code.rfind(c, 0, brace) for c in ';{}') + 1
+        head = CLASS_HEAD.search(_without_template(code[start:brace]))
+        if head and not re.search(r'\benum\s+(class|struct)', code[start:brace]):
+            names, at = _members(code, brace, head[2], head[1] == 'struct')
+            yield head[2], names
+        else:
+            at = brace + 1

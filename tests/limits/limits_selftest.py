@@ -17,6 +17,8 @@ CLEAN = {
     'libs/low/low.cc': '#include "libs/low/low.h"\n\nint Low() { return 1; }\n',
     'libs/low/low_test.cc': '#include "libs/low/low.h"\n',
     'libs/left/left.h': '#pragma once\n#include "libs/low/low.h"\n',
+    'libs/right/right.h': '#pragma once\n',
+    'tests/t.h': '#pragma once\n',
     'libs/torch_engine/a.h': '#pragma once\n#include <torch/torch.h>\n#include "libs/left/left.h"\n',
 }
 LONG_BODY = '  int x = 0;\n' * 70
@@ -71,6 +73,51 @@ class RulesTest(unittest.TestCase):
         self.assert_found(rules.layer_order, 'libs/nowhere/x.h', '')
         self.assertEqual(self.found(rules.layer_order,
                                     {'tests/x.cc': '#include "libs/left/left.h"\n'}), [])
+
+    def test_doubles_are_for_tests_only(self):
+        included = '#include "libs/low/testing/double.h"\n'
+        double = {'libs/low/testing/double.h': '#pragma once\n#include "libs/left/left.h"\n'}
+        self.assert_found(rules.layer_order, 'libs/left/x.h', included)
+        self.assertEqual(self.found(rules.layer_order, {'libs/left/x_test.cc': included}), [])
+        self.assertEqual(len(self.found(rules.layer_order, double)), 1)  # Above its own unit.
+
+    def test_a_service_that_includes_another(self):
+        layers = CLEAN['tests/limits/layers.txt'] + 'services/a\nservices/b\n'
+        messages = self.found(rules.layer_order, {
+            'tests/limits/layers.txt': layers, 'services/a/a.h': '',
+            'services/b/b_test.cc': '#include "services/a/a.h"\n'})
+        self.assertEqual(messages, ['services/b/b_test.cc: includes services/a/a.h, but a service '
+                                    'never includes another service'])
+
+    def test_rooms_need_a_layer_and_layers_a_room(self):
+        self.assertEqual(len(self.found(rules.rooms_in_order, {'libs/low/room/x.h': ''})), 1)
+        self.assertEqual(self.found(rules.rooms_in_order, {'libs/low/testing/x.h': ''}), [])
+        layers = CLEAN['tests/limits/layers.txt'] + 'libs/gone\n'
+        self.assertEqual(len(self.found(rules.rooms_in_order,
+                                        {'tests/limits/layers.txt': layers})), 1)
+
+    def test_crowded_folders(self):
+        pairs = {f'libs/right/a{i}.{end}': '' for i in range(19) for end in ('h', 'cc')}
+        tests = {f'libs/right/a{i}_test.cc': '' for i in range(19)}
+        self.assertEqual(self.found(rules.crowded_folders, {**pairs, **tests}), [])
+        more = {'libs/right/more.cc': ''}
+        messages = self.found(rules.crowded_folders, {**pairs, **more})
+        self.assertEqual(messages, ['libs/right: 21 sources, the limit is 20: make rooms'])
+
+    def test_headers_with_many_public_methods(self):
+        few = ''.join(f'  int M{i}(int x) const;\n' for i in range(15))
+        ignored = ('  A();\n  ~A();\n  A(const A&) = delete;\n  A& operator=(const A&) = delete;\n'
+                   '  void F() override;\n  using B = int (*)(int);\n  friend void G(A a);\n'
+                   '  std::function<void(int)> done;\n  int x ABSL_GUARDED_BY(m) = f(1);\n')
+        private = ' private:\n  int Hidden(int);\n'
+        for head in ('class A {\n public:\n', 'struct A {\n',
+                     'class A final : public B<int> {\n public:\n'):
+            text = '#pragma once\nnamespace x {\n' + head + few + ignored + private + '};\n}\n'
+            self.assertEqual(self.found(rules.public_methods, {'libs/low/x.h': text}), [])
+            inline = text.replace('  A();\n', '  static int More() { return F(2); }\n  A() {}\n')
+            self.assert_found(rules.public_methods, 'libs/low/x.h', inline)
+        nested = 'struct A {\n struct B {\n' + few + '};\n int One();\n};\n'
+        self.assert_found(rules.public_methods, 'libs/low/x.h', nested)
 
     def test_device_headers_outside_their_folder(self):
         for header in ('<torch/torch.h>', '<xnnpack.h>', '<cuda_runtime.h>', '"nccl.h"'):

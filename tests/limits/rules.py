@@ -9,6 +9,8 @@ import cpp_scan
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
 MAX_COLUMNS = 100
+MAX_SOURCES = 20  # In one folder; a source is a .h/.cc pair, tests apart.
+MAX_PUBLIC_METHODS = 15  # Of all classes of a header: what a reader has to know of it.
 
 CPP = ('.h', '.cc', '.inc')
 CODE = CPP + ('.py', '.rs', '.cu', '.cmake', '.proto')
@@ -20,9 +22,23 @@ DEVICE_HEADER = re.compile(
     r'#\s*include\s*[<"](torch/|ATen/|c10/|xnnpack|cuda|cublas|cudnn|nccl|tensorrt)', re.IGNORECASE)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 DEVICE_FOLDER = 'libs/torch_engine/'
-DEVICE_PEERS = ('tests/bench/fbgemm_linear.cc',)  # Measured against, never used.
+DEVICE_PEERS = ('tests/bench/engine/fbgemm_linear.cc',)  # Measured against, never used.
 # Everyone else reaches the device through libs/inference/engine.h.
-DEVICE_USERS = (DEVICE_FOLDER, 'libs/worker_engine/', 'tests/', 'tools/')
+DEVICE_USERS = (DEVICE_FOLDER, 'libs/worker/engines/torch_setup', 'tests/', 'tools/')
+
+# Headers with more public methods, each with its reason.
+MANY_METHODS = {
+    'libs/routing/algorithm.h': 'the whole contract of an algorithm on one page',
+    'libs/torch_engine/model/ops.h': 'one method per operation of a decoder',
+    'libs/worker/core/worker_core.h': 'still one class for commands, steps and reports',
+    'services/gateway/link/scheduler_link_core.h': 'still one class for the link and its requests',
+    'services/scheduler/core/scheduler_core.h': 'the whole scheduler, as its shell sees it',
+    'services/scheduler/pair_model/pair_model.h': 'still one class for what is seen and what is planned',
+    'services/scheduler/request/request_machine.h': 'still one class for all that is known of a request',
+    'services/scheduler/workers/worker_directory.h': 'still one place for all that is known of a worker',
+    'libs/weights/gguf/gguf_file.h': 'one typed getter per kind of metadata value',
+    'services/scheduler/testing/scripted_scheduler.h': 'a double: one method per kind of frame',
+}
 
 
 class Tree:
@@ -85,17 +101,77 @@ def folder_of(path, layers):
     return max(fitting, key=len, default=None)
 
 
+def unit_of(path):
+    """The library, service or kind of test that a path belongs to."""
+    return '/'.join(path.split('/')[:2])
+
+
+def is_testing(path):
+    """Tests and test doubles: they may look into every room of their own unit."""
+    return path.endswith('_test.cc') or '/testing/' in path or path.startswith('tests/')
+
+
+def _wrong_include(path, included, layers):
+    """Why `path` may not include `included`; None when it may."""
+    own, other = folder_of(path, layers), folder_of(included, layers)
+    if other is None:
+        return None
+    if '/testing/' in included and not is_testing(path):
+        return 'a double is for tests only'
+    same_unit = unit_of(path) == unit_of(included)
+    if path.startswith('services/') and included.startswith('services/') and not same_unit:
+        return 'a service never includes another service'
+    if own == other or (same_unit and is_testing(path)) or layers[other] < layers[own]:
+        return None
+    return f'{other} is not below {own}'
+
+
 def layer_order(tree):
     layers = read_layers(tree.text('tests/limits/layers.txt'))
     for path in tree.having(*CPP):
-        own = folder_of(path, layers)
-        if own is None:
+        if folder_of(path, layers) is None:
             yield f'{path}: its folder is not in tests/limits/layers.txt'
             continue
         for included in INCLUDE.findall(tree.text(path)):
-            other = folder_of(included, layers)
-            if other is not None and other != own and layers[other] >= layers[own]:
-                yield f'{path}: includes {included}, but {other} is not below {own}'
+            reason = _wrong_include(path, included, layers)
+            if reason:
+                yield f'{path}: includes {included}, but {reason}'
+
+
+def rooms_in_order(tree):
+    """A folder with code inside a service or library is a room: it has a layer of its own."""
+    layers = read_layers(tree.text('tests/limits/layers.txt'))
+    folders = {os.path.dirname(path) for path in tree.having(*CPP)}
+    for folder in sorted(folders):
+        product = folder.startswith(('libs/', 'services/')) and not folder.endswith('/testing')
+        if product and folder not in layers:
+            yield f'{folder}: a room without a line in tests/limits/layers.txt'
+    for folder in layers:
+        if not any(path.startswith(folder + '/') for path in tree.having(*CPP, '.proto')):
+            yield f'tests/limits/layers.txt: {folder} holds no source'
+
+
+def crowded_folders(tree):
+    sources = {}
+    for path in tree.having(*CPP, '.cu'):
+        stem = os.path.splitext(path)[0]
+        if not stem.endswith('_test'):
+            sources.setdefault(os.path.dirname(path), set()).add(stem)
+    for folder, stems in sorted(sources.items()):
+        if len(stems) > MAX_SOURCES:
+            yield f'{folder}: {len(stems)} sources, the limit is {MAX_SOURCES}: make rooms'
+
+
+def public_methods(tree):
+    for path in tree.having('.h'):
+        classes = dict(cpp_scan.public_methods(tree.text(path)))
+        count = sum(len(names) for names in classes.values())
+        if count > MAX_PUBLIC_METHODS and path not in MANY_METHODS:
+            yield (f'{path}: {count} public methods ({", ".join(classes)}), the limit is '
+                   f'{MAX_PUBLIC_METHODS}: split it by idea')
+    for path in sorted(set(MANY_METHODS) - set(tree.paths)):
+        if 'tests/limits/rules.py' in tree.paths:
+            yield f'{path}: is excepted from the limit of methods, but does not exist'
 
 
 def include_form(tree):
@@ -176,5 +252,6 @@ def machine_paths(tree):
                 yield f'{path}:{number}: names a path of one machine'
 
 
-RULES = [file_length, function_length, line_length, layer_order, include_form, device_headers,
+RULES = [file_length, function_length, line_length, layer_order, rooms_in_order,
+         crowded_folders, public_methods, include_form, device_headers,
          vague_names, sources_in_targets, unfinished, machine_paths]

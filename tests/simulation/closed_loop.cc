@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "libs/batching/batch_planner.h"
 #include "libs/status/status_macros.h"
+#include "libs/worker/step/batch_planner.h"
 #include "tests/simulation/simulated_gateway.h"
 #include "tests/simulation/simulated_worker.h"
 

@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "services/scheduler/core_options.h"
-#include "services/scheduler/scheduler_counters.h"
+#include "services/scheduler/options/core_options.h"
+#include "services/scheduler/options/scheduler_counters.h"
 
 namespace tokenrouter::simulation {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "libs/routing/algorithm_registry.h"
+#include "libs/routing/algorithms/algorithm_registry.h"
 #include "libs/routing/wire_types.h"
 #include "libs/status/check.h"
 #include "libs/tokens/stop_rules.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libs/inference/hash_model.h"
+#include "libs/synthetic/hash_model.h"
 #include "libs/tokens/stop_rules.h"
 #include "proto/tokens.pb.h"
 

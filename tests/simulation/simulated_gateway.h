@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "services/gateway/scheduler_link_core.h"
+#include "services/gateway/link/scheduler_link_core.h"
 #include "tests/simulation/simulated_scheduler.h"
 
 namespace tokenrouter::simulation {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "libs/status/check.h"
-#include "services/scheduler/opening_rule.h"
+#include "services/scheduler/core/opening_rule.h"
 
 namespace tokenrouter::simulation {
 namespace {

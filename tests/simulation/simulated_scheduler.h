@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "services/scheduler/scheduler_core.h"
+#include "services/scheduler/core/scheduler_core.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/random_source.h"
 #include "tests/simulation/wire.h"

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "libs/batching/worker_core.h"
-#include "libs/inference/hash_engine.h"
-#include "libs/inference/step_curve.h"
+#include "libs/synthetic/hash_engine.h"
+#include "libs/synthetic/step_curve.h"
+#include "libs/worker/core/worker_core.h"
 #include "tests/simulation/simulated_scheduler.h"
 
 namespace tokenrouter::simulation {

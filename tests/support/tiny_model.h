@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "libs/weights/model_description.h"
-#include "libs/weights/tensor_names.h"
+#include "libs/weights/description/model_description.h"
+#include "libs/weights/description/tensor_names.h"
 
 namespace tokenrouter {
 

@@ -1,7 +1,7 @@
 // The GGUF file of a tiny model.
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
-#include "libs/weights/gguf_test_bytes.h"
+#include "libs/weights/testing/gguf_test_bytes.h"
 #include "tests/support/tiny_model.h"
 #include "tests/support/tiny_tokenizer.h"
 

@@ -4,7 +4,7 @@ outermost, separated by semicolons, then a number).
 Only the thread that makes the step counts: it takes part in all work, so that its time is the step's
 time. The others do the same work or wait."""
 
-STEP = "StepMilliseconds"  # of tests/bench/engine_steps_bench.cc: what is timed
+STEP = "StepMilliseconds"  # of tests/bench/engine/engine_steps_bench.cc: what is timed
 LINEAR = ("PanelLinear::Run", "XnnLinear::Run", "Fp32Linear::Run", "CpuOps::Multiply")
 QUANTIZE = ("Quantize", "quantize")
 WAIT = ("WaitForChange", "__atomic_wait", "futex")

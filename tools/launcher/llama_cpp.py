@@ -16,7 +16,7 @@ from versions import Versions
 from wheels import download_source, downloaded_bytes
 
 VENDORED = ("vendor", "llama.cpp")  # below the package's own folder
-PROGRAM = "llama_cpp_peer"  # tests/bench/llama_cpp_peer
+PROGRAM = "llama_cpp_peer"  # tests/bench/engine/llama_cpp_peer
 
 
 def source_is_present(places: Places, versions: Versions) -> bool:
@@ -61,7 +61,7 @@ def unpack_vendored(package: Path, target: Path) -> None:
 def build_peer(places: Places, versions: Versions, console: Console) -> Path:
     """The program's path; builds what is not up to date. REQUIRES: the source is present."""
     folder = _folder(places, versions)
-    _copy_changed(places.checkout / "tests" / "bench" / PROGRAM, folder / PROGRAM)
+    _copy_changed(places.checkout / "tests" / "bench" / "engine" / PROGRAM, folder / PROGRAM)
     target = folder / "build"
     if not (target / "build.ninja").exists():
         console.progress("configuring llama.cpp")

@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "libs/batching_model/baseline_search.h"
 #include "libs/batching_model/policy_name.h"
+#include "libs/batching_offline/baseline_search.h"
 #include "libs/status/status_macros.h"
 #include "tools/simulate/optimum.h"
 

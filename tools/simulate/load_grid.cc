@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "libs/batching_model/baseline_search.h"
 #include "libs/batching_model/policy_name.h"
-#include "libs/inference/step_curve.h"
+#include "libs/batching_offline/baseline_search.h"
 #include "libs/status/status_macros.h"
+#include "libs/synthetic/step_curve.h"
 #include "tools/simulate/paired_ratio.h"
 
 namespace tokenrouter {

@@ -44,7 +44,7 @@ struct LoadComparison {
   double ratio_error = 0;  // Standard error.
 };
 
-// INVALID_ARGUMENT for a set that is not named in libs/inference/step_curve.h.
+// INVALID_ARGUMENT for a set that is not named in libs/synthetic/step_curve.h.
 absl::StatusOr<std::vector<Load>> LoadsOf(const LoadGrid& grid);
 
 // Committed tokens per second on the random numbers of the comparison.

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "libs/batching_model/baseline_search.h"
-#include "libs/batching_model/exact_solver.h"
 #include "libs/batching_model/shared_threshold.h"
 #include "libs/batching_model/step_tables.h"
+#include "libs/batching_offline/baseline_search.h"
+#include "libs/batching_offline/exact_solver.h"
 #include "libs/status/status_macros.h"
 
 namespace tokenrouter {

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "libs/batching_model/simulator.h"
-#include "libs/inference/step_curve.h"
+#include "libs/synthetic/step_curve.h"
 
 namespace tokenrouter {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "libs/routing/algorithm_registry.h"
+#include "libs/routing/algorithms/algorithm_registry.h"
 #include "libs/status/status_matchers.h"
 #include "libs/tokens/keyed_random.h"
 

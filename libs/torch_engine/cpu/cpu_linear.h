@@ -17,8 +17,8 @@
 #include "libs/torch_engine/cpu/kernels/panel_gemm.h"
 #include "libs/torch_engine/cpu/packed_memory.h"
 #include "libs/torch_engine/cpu/thread_pool.h"
+#include "libs/torch_engine/model/weight_format.h"
 #include "libs/torch_engine/model/weight_rows.h"
-#include "libs/torch_engine/weight_format.h"
 
 namespace tokenrouter {
 

@@ -13,7 +13,7 @@
 #include "libs/torch_engine/cpu/kernels/kernel_table.h"
 #include "libs/torch_engine/cpu/kv_memory.h"
 #include "libs/torch_engine/cpu/thread_pool.h"
-#include "libs/torch_engine/kv_format.h"
+#include "libs/torch_engine/model/kv_format.h"
 #include "libs/torch_engine/model/ops.h"
 
 namespace tokenrouter {

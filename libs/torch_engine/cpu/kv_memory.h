@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "libs/paging/block_types.h"
-#include "libs/torch_engine/kv_format.h"
+#include "libs/torch_engine/model/kv_format.h"
 #include "libs/torch_engine/model/ops.h"
 
 namespace tokenrouter {

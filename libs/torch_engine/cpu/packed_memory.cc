@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
-#include "libs/weights/packed_cache.h"
+#include "libs/weights/packed/packed_cache.h"
 
 namespace tokenrouter {
 namespace {

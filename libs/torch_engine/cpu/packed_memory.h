@@ -19,7 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "libs/concurrency/mutex.h"
-#include "libs/weights/packed_file.h"
+#include "libs/weights/packed/packed_file.h"
 
 namespace tokenrouter {
 

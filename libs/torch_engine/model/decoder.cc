@@ -5,7 +5,7 @@
 
 #include "libs/status/check.h"
 #include "libs/status/status_macros.h"
-#include "libs/weights/rope_frequencies.h"
+#include "libs/weights/description/rope_frequencies.h"
 
 namespace tokenrouter {
 

@@ -17,7 +17,7 @@
 #include "libs/torch_engine/model/decoder_weights.h"
 #include "libs/torch_engine/model/ops.h"
 #include "libs/torch_engine/model/step_layout.h"
-#include "libs/weights/model_description.h"
+#include "libs/weights/description/model_description.h"
 
 namespace tokenrouter {
 

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "libs/torch_engine/cpu/kernels/kv_tile.h"
-#include "libs/torch_engine/kv_format.h"
+#include "libs/torch_engine/model/kv_format.h"
 
 namespace tokenrouter {
 

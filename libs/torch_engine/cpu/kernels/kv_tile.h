@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "libs/torch_engine/kv_format.h"
+#include "libs/torch_engine/model/kv_format.h"
 
 namespace tokenrouter {
 

@@ -1,0 +1,35 @@
+// What becomes of the choices of a row: the three functions of the algorithm, windows and stop
+// rules applied to one sequence after its forward pass. Pure but for the sequence it changes.
+// Threads: lives with the sequence. Errors: none; an algorithm that breaks its contract is a CHECK.
+#pragma once
+
+#include <span>
+
+#include "libs/inference/step_batch.h"
+#include "libs/worker/core/sequence_state.h"
+#include "proto/worker.pb.h"
+
+namespace tokenrouter {
+
+struct RowOutcome {
+  // request, epoch and base_position are filled too.
+  v1::RowReport report;
+  // KV beyond it belongs to ids that were dropped.
+  Position valid_kv = 0;
+  int32_t committed = 0;  // Ids committed by this row.
+  bool departed = false;
+  bool finished = false;
+};
+
+// REQUIRES: sequence->turn, and choices.size() == sequence->choices().
+RowOutcome ResolveRow(std::span<const Choice> choices, const SequenceLimits& limits,
+                      SequenceState* sequence);
+
+// A report that the sequence waits for credit.
+v1::RowReport ParkedReport(const SequenceState& sequence);
+
+// A report that ends the request where it stands.
+v1::RowReport FinishReport(const SequenceState& sequence, FinishReason reason,
+                           const std::string& detail);
+
+}  // namespace tokenrouter

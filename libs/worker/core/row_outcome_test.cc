@@ -1,0 +1,182 @@
+#include "libs/worker/core/row_outcome.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "libs/routing/wire_types.h"
+
+namespace tokenrouter {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr TokenId kEos = 9;
+
+class RowOutcomeTest : public ::testing::Test {
+ protected:
+  // Prompt 1 2, then `tail` tentative ids, at the given side.
+  void Open(Role role, const char* algorithm, const v1::Turn& turn, std::vector<TokenId> tail = {},
+            int32_t max_new = 10, double window = 3) {
+    limits_ = {.role = role, .context_limit = 100, .usable_ids = 50, .stop_ids = {kEos}};
+    v1::Open open;
+    open.set_request(7);
+    open.set_epoch(2);
+    v1::GenerationSpec& spec = *open.mutable_spec();
+    spec.set_prompt_length(2);
+    spec.mutable_routing()->set_algorithm(algorithm);
+    if (std::string(algorithm) == "speculative") {
+      (*spec.mutable_routing()->mutable_parameters())["window"] = window;
+    }
+    spec.mutable_stop()->set_max_new_tokens(max_new);
+    open.add_ids(1);
+    open.add_ids(2);
+    for (const TokenId id : tail) open.add_ids(id);
+    open.set_tail(static_cast<int32_t>(tail.size()));
+    *open.mutable_turn() = turn;
+    Position unchanged = 0;
+    const absl::Status status = ApplyOpen(open, limits_, &sequence_, &unchanged);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  static v1::Turn Turn(const Window& window, int32_t verify = 0) {
+    v1::Turn turn;
+    *turn.mutable_window() = ToWire(window);
+    turn.set_verify(verify);
+    return turn;
+  }
+
+  RowOutcome Resolve(std::vector<TokenId> ids, float entropy = 0.25f) {
+    std::vector<Choice> choices;
+    for (const TokenId id : ids) {
+      choices.push_back({.id = id, .logprob = -1, .signals = {.entropy = entropy}});
+    }
+    return ResolveRow(choices, limits_, &sequence_);
+  }
+
+  SequenceLimits limits_;
+  SequenceState sequence_;
+};
+
+TEST_F(RowOutcomeTest, AStayCommitsOneTokenWithItsRecord) {
+  Open(Role::kSmall, "never", Turn(Window::OwnRule()));
+  const RowOutcome outcome = Resolve({5});
+  EXPECT_EQ(outcome.report.request(), 7u);
+  EXPECT_EQ(outcome.report.epoch(), 2u);
+  EXPECT_EQ(outcome.report.base_position(), 2);
+  EXPECT_THAT(outcome.report.ids(), ElementsAre(5));
+  EXPECT_EQ(outcome.report.authors(), "\x01");
+  EXPECT_THAT(outcome.report.entropies(), ElementsAre(0.25f));
+  EXPECT_THAT(outcome.report.logprobs(), ElementsAre(-1));
+  EXPECT_FALSE(outcome.report.has_departure());
+  EXPECT_TRUE(sequence_.turn.has_value());
+}
+
+TEST_F(RowOutcomeTest, AGoDropsTheProposalEvenAStopId) {
+  Open(Role::kSmall, "entropy", Turn(Window::OwnRule()));
+  const RowOutcome outcome = Resolve({kEos}, 3);
+  EXPECT_THAT(outcome.report.ids(), IsEmpty());
+  EXPECT_FALSE(outcome.report.has_finish());
+  EXPECT_EQ(outcome.report.departure().to(), v1::ROLE_LARGE);
+  EXPECT_EQ(outcome.report.departure().window().tokens(), 1);
+  EXPECT_EQ(outcome.report.departure().verify(), 0);
+  EXPECT_EQ(sequence_.track.size(), 2);
+  EXPECT_FALSE(sequence_.turn.has_value());
+}
+
+TEST_F(RowOutcomeTest, AWindowOfTokensCommitsSoManyThenHandsBack) {
+  Open(Role::kLarge, "entropy", Turn(Window::Tokens(2)));
+  EXPECT_FALSE(Resolve({5}, 3).departed);
+  const RowOutcome outcome = Resolve({6}, 3);
+  EXPECT_THAT(outcome.report.ids(), ElementsAre(6));
+  EXPECT_EQ(outcome.report.authors(), "\x02");
+  EXPECT_EQ(outcome.report.departure().to(), v1::ROLE_SMALL);
+  EXPECT_EQ(outcome.report.departure().window().kind(), v1::Window::KIND_OWN_RULE);
+}
+
+TEST_F(RowOutcomeTest, ADelimiterEndsItsWindow) {
+  Open(Role::kLarge, "entropy", Turn({Window::Kind::kDelimiter, 0, {30}}));
+  EXPECT_FALSE(Resolve({5}).departed);
+  EXPECT_TRUE(Resolve({30}).departed);
+}
+
+TEST_F(RowOutcomeTest, UntilEndNeverAsksTheRule) {
+  Open(Role::kSmall, "entropy", Turn(Window::UntilEnd()));
+  EXPECT_FALSE(Resolve({5}, 50).departed);
+}
+
+TEST_F(RowOutcomeTest, AFinishBeatsTheDeparture) {
+  Open(Role::kLarge, "entropy", Turn(Window::Tokens(1)));
+  const RowOutcome outcome = Resolve({kEos});
+  EXPECT_TRUE(outcome.finished);
+  EXPECT_EQ(outcome.report.finish().position(), 3);
+  EXPECT_EQ(outcome.report.finish().reason(), v1::FINISH_REASON_STOP);
+  EXPECT_FALSE(outcome.report.has_departure());
+}
+
+TEST_F(RowOutcomeTest, TheLastTokenAllowedFinishesByLength) {
+  Open(Role::kSmall, "never", Turn(Window::OwnRule()), {}, /*max_new=*/1);
+  EXPECT_EQ(Resolve({5}).report.finish().reason(), v1::FINISH_REASON_LENGTH);
+}
+
+TEST_F(RowOutcomeTest, DraftsStaySilentUntilTheyLeaveTogether) {
+  Open(Role::kSmall, "speculative", Turn(Window::OwnRule()));
+  EXPECT_FALSE(Resolve({5}).departed);
+  EXPECT_EQ(Resolve({6}).committed, 0);
+  const RowOutcome outcome = Resolve({7});
+  EXPECT_THAT(outcome.report.ids(), IsEmpty());
+  EXPECT_THAT(outcome.report.tail(), ElementsAre(5, 6, 7));
+  EXPECT_EQ(outcome.report.departure().verify(), 3);
+  EXPECT_EQ(sequence_.track.size(), 5);
+}
+
+TEST_F(RowOutcomeTest, ADraftThatReachesAnEndLeavesEarly) {
+  Open(Role::kSmall, "speculative", Turn(Window::OwnRule()), {}, /*max_new=*/2);
+  EXPECT_FALSE(Resolve({5}).departed);
+  EXPECT_THAT(Resolve({6}).report.tail(), ElementsAre(5, 6));
+  Open(Role::kSmall, "speculative", Turn(Window::OwnRule()));
+  const RowOutcome outcome = Resolve({kEos});
+  EXPECT_TRUE(outcome.departed);
+  EXPECT_FALSE(outcome.finished);
+}
+
+class GoesToItself : public Algorithm {
+ public:
+  std::string_view name() const override { return "goes_to_itself"; }
+  SignalRequest Signals(Role) const override { return {}; }
+  Decision Route(const RouteStep& step, RequestState*) const override {
+    return Decision::Go(step.role, Window::OwnRule());
+  }
+};
+
+// It would propose, drop and propose the same id again for ever.
+TEST_F(RowOutcomeTest, AnAlgorithmThatGoesToItsOwnSideIsBroken) {
+  Open(Role::kSmall, "never", Turn(Window::OwnRule()));
+  sequence_.algorithm = std::make_unique<GoesToItself>();
+  EXPECT_DEATH(Resolve({5}), "goes_to_itself gives the pen to the small side, which has it");
+}
+
+TEST_F(RowOutcomeTest, VerificationKeepsTheEqualPrefixAndWritesOneMore) {
+  Open(Role::kLarge, "speculative", Turn(Window::OwnRule(), 3), {5, 6, 7});
+  const RowOutcome outcome = Resolve({5, 8, 7, 40}, 0.5f);
+  EXPECT_THAT(outcome.report.ids(), ElementsAre(5, 8));
+  EXPECT_EQ(outcome.report.authors(), "\x01\x02");
+  EXPECT_THAT(outcome.report.entropies(), ElementsAre(0.5f, 0.5f));
+  EXPECT_EQ(outcome.valid_kv, 3);
+  EXPECT_THAT(outcome.report.tail(), IsEmpty());
+  EXPECT_EQ(outcome.report.departure().to(), v1::ROLE_SMALL);
+  EXPECT_EQ(outcome.report.departure().verify(), 0);
+}
+
+TEST_F(RowOutcomeTest, AStopIdInAKeptTailFinishesBeforeTheProposal) {
+  Open(Role::kLarge, "speculative", Turn(Window::OwnRule(), 3), {5, kEos, 7});
+  const RowOutcome outcome = Resolve({5, kEos, 7, 40});
+  EXPECT_THAT(outcome.report.ids(), ElementsAre(5, kEos));
+  EXPECT_EQ(outcome.report.finish().position(), 4);
+  EXPECT_FALSE(outcome.departed);
+  EXPECT_EQ(sequence_.track.size(), 4);
+  EXPECT_EQ(outcome.valid_kv, 4);
+}
+
+}  // namespace
+}  // namespace tokenrouter

@@ -1,0 +1,100 @@
+// SequenceState is one request as one worker sees it: who it is, its rules, its ids, the pen if
+// this worker holds it. KV is not in here: the engine may drop and rebuild it from the ids at any
+// time. Ownership: owned by the SequenceTable; spans into its ids live while no command is applied.
+// Threads: not thread-safe; lives on the engine's owner loop.
+// Errors: INVALID_ARGUMENT for a specification, ids or a turn that the wire allows but this worker
+// cannot serve, naming what and the limit.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "libs/inference/step_batch.h"
+#include "libs/routing/algorithm.h"
+#include "libs/tokens/stop_rules.h"
+#include "libs/tokens/token_types.h"
+#include "libs/worker/core/token_track.h"
+#include "proto/worker.pb.h"
+
+namespace tokenrouter {
+
+// Tentative ids that one turn may ask to be verified; bounds the choices of a row.
+inline constexpr int32_t kMaxVerify = 32;
+
+// What this worker and the pair allow; the same for every sequence of a term.
+struct SequenceLimits {
+  Role role = Role::kSmall;
+  Position context_limit = 0;     // Tokens of one sequence.
+  int32_t usable_ids = 0;         // min over both models.
+  std::vector<TokenId> stop_ids;  // Union of both models' end-of-sequence ids.
+};
+
+// The pen, as this side got it.
+struct PenTurn {
+  Window window;
+  int32_t remaining = 0;  // kTokens: tokens still to write.
+  int32_t verify = 0;     // Trailing tentative ids at which a choice is returned too.
+};
+
+// What a request allows its rows to wait for a fuller batch; infinite: nothing said.
+struct DeferBounds {
+  absl::Duration one_wait = absl::InfiniteDuration();
+  absl::Duration first_token = absl::InfiniteDuration();  // From its submission.
+  absl::Duration between_tokens = absl::InfiniteDuration();
+};
+
+struct SequenceState {
+  // What it is. `id` names its KV in the engine.
+  SequenceId id;
+  std::string request_id;
+  uint32_t choice = 0;
+  std::string tenant;  // Shares KV with nobody else.
+
+  // Who asked for it in this term. Unclaimed: from an earlier term, nobody opened it again yet.
+  bool claimed = false;
+  uint64_t request = 0;
+  uint32_t epoch = 0;
+
+  // Its rules, from the specification. No algorithm: the last Open was refused.
+  std::unique_ptr<const Algorithm> algorithm;
+  StopRules stop;
+  Position prompt_length = 0;
+  SamplingContext sampling;
+  DeferBounds defer;
+
+  // Where it stands.
+  RequestState state;
+  TokenTrack track;
+  std::optional<PenTurn> turn;
+  bool ended = false;     // Finished or refused; only waits for its Close.
+  bool released = false;  // Large side: the turn may run.
+  Position credit = 0;    // Committed length up to which it may write; 0: no limit.
+  absl::Time ready_since = absl::InfiniteFuture();  // Kept where rows may be deferred.
+  Position cached_ids = 0;   // Of the prompt, not run because they were in KV; until told.
+  bool told_cached = false;  // Since its Open.
+  uint64_t last_step = 0;    // Number of the last step it was in, or of its opening.
+
+  bool parked() const { return turn.has_value() && credit > 0 && track.committed() >= credit; }
+  // Could run in the next step.
+  bool ready(Role role) const {
+    return claimed && turn.has_value() && !parked() && (role == Role::kSmall || released);
+  }
+  // Choices that its turn needs at the end of its ids.
+  int32_t choices() const { return turn.has_value() ? turn->verify + 1 : 0; }
+};
+
+// Takes over everything that Open says; sets `unchanged` to the length of the prefix of ids that
+// stayed. On an error too the ids are those of the message, so that the report of it is accepted;
+// there is no turn then.
+absl::Status ApplyOpen(const v1::Open& open, const SequenceLimits& limits, SequenceState* sequence,
+                       Position* unchanged);
+// REQUIRES: 0 <= extend.base() <= track.size().
+absl::Status ApplyExtend(const v1::Extend& extend, const SequenceLimits& limits,
+                         SequenceState* sequence);
+
+}  // namespace tokenrouter

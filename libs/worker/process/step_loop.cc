@@ -1,0 +1,141 @@
+#include "libs/worker/process/step_loop.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "libs/telemetry/log.h"
+
+namespace tokenrouter {
+namespace {
+
+void LogOpened(const v1::Open& open) {
+  LogInfo("request_opened", {{"request_id", open.spec().request_id()},
+                             {"epoch", open.epoch()},
+                             {"ids", open.ids_size()},
+                             {"has_turn", open.has_turn()}});
+}
+
+}  // namespace
+
+void StepLoop::Run() {
+  bool worked = false;
+  while (!stopping_.load()) {
+    TakeInbox(worked ? absl::ZeroDuration() : IdleTime());
+    CheckDrain();
+    if (!connected_ && parts_.clock->Now() >= dial_at_ && !stopping_.load()) Dial();
+    worked = Work();
+    Observe();
+  }
+  parts_.client->Disconnect();
+}
+
+void StepLoop::BeginDrain(absl::Duration patience) {
+  drain_ms_ = absl::ToInt64Milliseconds(patience);
+  parts_.inbox->Wake();
+}
+
+void StepLoop::Stop() {
+  stopping_ = true;
+  parts_.inbox->Wake();
+}
+
+absl::Duration StepLoop::IdleTime() const {
+  const absl::Time dial = connected_ ? absl::InfiniteFuture() : dial_at_;
+  const absl::Time next = std::min({parts_.core->NextDeadline(), dial, drain_deadline_});
+  return std::max(absl::ZeroDuration(), next - parts_.clock->Now());
+}
+
+void StepLoop::TakeInbox(absl::Duration timeout) {
+  const AttachInbox::Content content = parts_.inbox->Take(timeout);
+  for (const AttachInbox::Frame& frame : content.frames) {
+    for (const v1::Open& open : frame.command.opens()) LogOpened(open);
+    parts_.core->Apply(frame.command, parts_.clock->Now(), frame.arrived);
+  }
+  const bool attached = parts_.core->attached();
+  if (attached && !was_attached_) {
+    backoff_ = kFirstBackoff;
+    last_failure_.clear();
+    if (drain_ms_.load() < 0) parts_.phase->SetReady();
+    LogInfo("attached", {{"term", parts_.core->term()},
+                         {"role", RoleName(parts_.core->options().role)},
+                         {"pair", parts_.core->options().pair}});
+  }
+  was_attached_ = attached;
+  if (content.ended.has_value()) OnLost(*content.ended);
+}
+
+void StepLoop::OnLost(const absl::Status& why) {
+  if (was_attached_) parts_.metrics->CountReconnect();
+  was_attached_ = false;
+  connected_ = false;
+  parts_.core->Detach();
+  dial_at_ = parts_.clock->Now() + backoff_;
+  backoff_ = std::min(backoff_ * kBackoffFactor, kMaxBackoff);
+  parts_.phase->SetNotReady(absl::StrCat("connecting to the scheduler: ", why.ToString()));
+  std::string failure = why.ToString();
+  if (failure == last_failure_) return;
+  last_failure_ = std::move(failure);
+  LogWarning("scheduler_lost", {{"status", why}});
+}
+
+void StepLoop::Dial() {
+  connected_ = true;
+  parts_.client->Connect(parts_.core->Hello());
+}
+
+bool StepLoop::Work() {
+  const absl::Time now = parts_.clock->Now();
+  // What is known already does not wait for the end of a step: a seat that is free again, ids that
+  // are missing, a row that parked.
+  const bool said = SendPending(now);
+  std::optional<PlannedStep> step = parts_.core->Plan(now);
+  if (step.has_value()) {
+    RunStep(*std::move(step));
+    return true;
+  }
+  // A plan that finds nothing may give back the lease or refuse a request.
+  return SendPending(now) || said;
+}
+
+bool StepLoop::SendPending(absl::Time now) {
+  std::optional<v1::WorkerFrame> said = parts_.core->TakePending(now);
+  if (!said.has_value()) return false;
+  parts_.client->Send(*std::move(said));
+  return true;
+}
+
+void StepLoop::RunStep(PlannedStep step) {
+  parts_.gauges->StepStarts(parts_.clock->Now(), step.predicted);
+  const absl::Status status = parts_.core->Execute(&step);
+  parts_.gauges->StepEnded();
+  if (!status.ok()) LogError("step_failed", {{"status", status}, {"rows", step.rows.size()}});
+  v1::WorkerFrame frame = parts_.core->Complete(std::move(step), parts_.clock->Now());
+  parts_.metrics->ObserveStep(frame);
+  parts_.client->Send(std::move(frame));
+}
+
+void StepLoop::CheckDrain() {
+  const int64_t drain_ms = drain_ms_.load();
+  if (drain_ms < 0 && !parts_.core->draining()) return;
+  const absl::Time now = parts_.clock->Now();
+  if (drain_deadline_ == absl::InfiniteFuture() && drain_ms >= 0) {
+    drain_deadline_ = now + absl::Milliseconds(drain_ms);
+    parts_.core->BeginDrain();
+    parts_.phase->SetNotReady("draining");
+    LogInfo("draining", {{"sequences", parts_.core->sequences()}});
+  }
+  // Asked by the scheduler alone: stay attached, idle, until someone ends the process.
+  if (drain_ms < 0) return;
+  const bool idle = !parts_.core->attached() || parts_.core->sequences() == 0;
+  if (idle || now >= drain_deadline_) stopping_ = true;
+}
+
+void StepLoop::Observe() {
+  parts_.metrics->ObserveCore(*parts_.core, parts_.engine->info().total_blocks);
+  parts_.gauges->SetLoad(parts_.core->counters().steps, parts_.core->free_blocks(),
+                         static_cast<int32_t>(parts_.core->sequences()));
+}
+
+}  // namespace tokenrouter

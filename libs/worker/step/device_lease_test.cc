@@ -1,0 +1,66 @@
+#include "libs/worker/step/device_lease.h"
+
+#include <gtest/gtest.h>
+
+namespace tokenrouter {
+namespace {
+
+v1::Lease Lease(int32_t max_ms, int32_t yield_at = 0, uint64_t turn = 3) {
+  v1::Lease lease;
+  lease.set_turn(turn);
+  lease.set_max_ms(max_ms);
+  lease.set_yield_at_departures(yield_at);
+  return lease;
+}
+
+TEST(DeviceLeaseTest, ADeviceOfItsOwnNeedsNone) {
+  const DeviceLease lease(false);
+  EXPECT_TRUE(lease.MayCompute(absl::UnixEpoch()));
+  EXPECT_FALSE(lease.IsOver(0, absl::UnixEpoch()));
+}
+
+TEST(DeviceLeaseTest, ASharedDeviceNeedsOneInTime) {
+  DeviceLease lease(true);
+  const absl::Time now = absl::UnixEpoch();
+  EXPECT_FALSE(lease.MayCompute(now));
+  lease.Grant(Lease(10), now);
+  EXPECT_TRUE(lease.MayCompute(now + absl::Milliseconds(9)));
+  EXPECT_FALSE(lease.MayCompute(now + absl::Milliseconds(10)));
+  EXPECT_TRUE(lease.IsOver(5, now + absl::Milliseconds(10)));
+}
+
+TEST(DeviceLeaseTest, EndsWhenNothingIsReadyOrEnoughRowsLeft) {
+  DeviceLease lease(true);
+  const absl::Time now = absl::UnixEpoch();
+  lease.Grant(Lease(0, /*yield_at=*/2), now);
+  EXPECT_TRUE(lease.IsOver(0, now));
+  EXPECT_FALSE(lease.IsOver(1, now));
+  lease.CountDepartures(1);
+  EXPECT_FALSE(lease.IsOver(1, now));
+  lease.CountDepartures(1);
+  EXPECT_TRUE(lease.IsOver(1, now));
+  lease.Grant(Lease(0, 2, 4), now);  // Departures count from the grant.
+  EXPECT_FALSE(lease.IsOver(1, now));
+}
+
+TEST(DeviceLeaseTest, TheTurnInForceIsOnlyEverShortened) {
+  DeviceLease lease(true);
+  const absl::Time now = absl::UnixEpoch();
+  lease.Grant(Lease(100, /*yield_at=*/2), now);
+  lease.CountDepartures(1);
+  lease.Grant(Lease(10), now);
+  EXPECT_EQ(lease.expires(), now + absl::Milliseconds(10));
+  lease.Grant(Lease(50), now);
+  EXPECT_EQ(lease.expires(), now + absl::Milliseconds(10));
+  lease.CountDepartures(1);
+  EXPECT_TRUE(lease.IsOver(1, now)) << "departures go on counting";
+  lease.Drop();
+  lease.Grant(Lease(5), now);
+  EXPECT_FALSE(lease.held()) << "given back while the word was under way";
+  lease.Reset();
+  lease.Grant(Lease(5), now);
+  EXPECT_TRUE(lease.held()) << "another scheduler's turn of the same number";
+}
+
+}  // namespace
+}  // namespace tokenrouter

@@ -1,0 +1,14 @@
+// Reads a gRPC GenerateRequest into what both front ends share. Pure and thread-safe.
+// Errors: INVALID_ARGUMENT with the field as param (api_error.h).
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "proto/gateway.pb.h"
+#include "services/gateway/generation/generation_request.h"
+
+namespace tokenrouter {
+
+// The request id stays empty when the client gave none.
+absl::StatusOr<GenerationRequest> FromWire(const v1::GenerateRequest& request);
+
+}  // namespace tokenrouter

@@ -1,0 +1,52 @@
+// GenerateService is the gRPC face tokenrouter.v1.Generation: the same intake and limits as HTTP,
+// text as a stream. Ownership: what it is given must outlive it. Threads: gRPC's for reactions;
+// text is made on `post`'s threads. Memory: one reply is in flight per call, and tokens are
+// acknowledged when it has been written, so a client that does not read stops its request by
+// credit; requests that wait for text work are bounded in number by max_waiting and in size by the
+// server. Errors: the status of the call, mapped as libs/rpc does; a failure after the first reply
+// too; RESOURCE_EXHAUSTED or what admit says before a request is looked at.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "proto/gateway.grpc.pb.h"
+#include "services/gateway/generation/generation.h"
+#include "services/gateway/generation/request_intake.h"
+
+namespace tokenrouter {
+
+class GenerateReactor;
+
+class GenerateService final : public v1::Generation::CallbackService {
+ public:
+  struct Environment {
+    GenerationEnvironment generation;
+    const RequestIntake* intake = nullptr;
+    std::function<absl::Status()> admit;              // Whether one more may start.
+    std::function<void(std::function<void()>)> post;  // Runs text work; may drop it when stopping.
+    int max_waiting = 1024;  // Calls whose text work has not begun; one more is refused.
+  };
+
+  explicit GenerateService(Environment environment) : environment_(std::move(environment)) {}
+
+  grpc::ServerWriteReactor<v1::GenerateReply>* Generate(
+      grpc::CallbackServerContext* context, const v1::GenerateRequest* request) override;
+  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
+                                       const v1::ListModelsRequest* request,
+                                       v1::ListModelsReply* reply) override;
+
+ private:
+  // Whether one more call may be converted and wait.
+  absl::Status AdmitWaiting() const;
+  // Makes text ids and starts the generation, or fails the call.
+  void Begin(const GenerationRequest& request,
+             const std::shared_ptr<GenerateReactor>& reactor) const;
+
+  const Environment environment_;
+  // Shared with the calls that wait: dropped work gives its place back too.
+  const std::shared_ptr<std::atomic<int>> waiting_ = std::make_shared<std::atomic<int>>(0);
+};
+
+}  // namespace tokenrouter

@@ -1,0 +1,92 @@
+// SchedulerLink is the gateway's one stream to the scheduler: the rules of SchedulerLinkCore on a
+// thread of their own, over gRPC. It dials, greets, redials and resubmits by itself until Stop.
+// Ownership: owns its thread and its stream. Sinks are dropped after their last event.
+// Threads: as SchedulerPort; sinks are called on the link's thread.
+// Errors: a frame that finds the mailbox full is lost, and the stream with it: what is live is
+// submitted again on a new one. Never fatal: while there is no scheduler, requests wait as
+// LinkOptions says and then fail with UNAVAILABLE.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libs/concurrency/mutex.h"
+#include "libs/concurrency/owner_loop.h"
+#include "libs/rpc/client_stream.h"
+#include "libs/rpc/open_channels.h"
+#include "libs/timing/clock.h"
+#include "proto/scheduler.grpc.pb.h"
+#include "services/gateway/link/gateway_metrics.h"
+#include "services/gateway/link/link_calls.h"
+#include "services/gateway/link/scheduler_link_core.h"
+#include "services/gateway/link/scheduler_port.h"
+
+namespace tokenrouter {
+
+class SchedulerLink final : public SchedulerPort {
+ public:
+  // Submits and frames waiting for the link's thread, if nothing else is said.
+  static constexpr size_t kMailboxLimit = 65536;
+
+  // The clock and the metrics must outlive the link.
+  static std::unique_ptr<SchedulerLink> Start(LinkOptions options, const Clock* clock,
+                                              GatewayMetrics* metrics,
+                                              size_t mailbox_limit = kMailboxLimit);
+  ~SchedulerLink() override;
+
+  uint64_t Submit(v1::GenerationSpec spec, std::vector<int32_t> ids,
+                  std::shared_ptr<GenerationSink> sink) override;
+  void Acknowledge(uint64_t handle, int32_t position) override;
+  void Cancel(uint64_t handle) override;
+  void Finish(uint64_t handle, v1::Finish finish) override;
+  PortHealth Health() const override;
+
+  // Closes the stream (the scheduler cancels what was live) and joins. Idempotent.
+  void Stop();
+
+ private:
+  using Stream = ClientStream<v1::GatewayFrame, v1::SchedulerFrame>;
+  // What gRPC's threads may call after the link has gone.
+  struct Gate;
+
+  SchedulerLink(LinkOptions options, const Clock* clock, GatewayMetrics* metrics,
+                size_t mailbox_limit);
+  // Makes the loop take what is in calls_; any thread.
+  void WakeIf(bool needed);
+  // All below run on the loop's thread.
+  absl::Duration Pump();
+  void Dial(absl::Time now);
+  void OnClosed(uint64_t attempt, const absl::Status& status);
+  void WriteFrames(absl::Time now);
+  void Dispatch();
+  void PublishHealth();
+  void HangUp();
+  void TakeCalls();
+  // Starts again on a new stream, where what is live is submitted again.
+  void DropStream(const char* why);
+
+  const std::string target_;
+  const Clock* const clock_;
+  GatewayMetrics* const metrics_;
+  const std::shared_ptr<Gate> gate_;
+  LinkCalls calls_;
+  std::atomic<uint64_t> next_handle_{1};
+  std::atomic<bool> stopped_{false};
+
+  SchedulerLinkCore core_;
+  std::map<uint64_t, std::shared_ptr<GenerationSink>> sinks_;
+  std::shared_ptr<Stream::Writer> writer_;  // Null while there is no call.
+  uint64_t attempt_ = 0;
+  LinkCounters published_;
+  bool outage_logged_ = false;
+
+  mutable Mutex health_mutex_;
+  PortHealth health_ ABSL_GUARDED_BY(health_mutex_);
+  OpenChannels channels_;  // Waits for gRPC, which uses the gate alone.
+  OwnerLoop loop_;         // Last: its thread uses everything above.
+};
+
+}  // namespace tokenrouter

@@ -1,0 +1,137 @@
+#include "services/gateway/openai/openai_call.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/gateway/errors/api_error.h"
+
+namespace tokenrouter {
+namespace {
+
+constexpr const char* kServiceModeHeader = "X-TokenRouter-Service-Mode";
+
+void AddEvent(const std::string& json, std::string* events) {
+  absl::StrAppend(events, "data: ", json, "\n\n");
+}
+
+}  // namespace
+
+HttpStep ErrorReply(const absl::Status& status) {
+  const ApiError error = ToApiError(status);
+  HttpStep step;
+  step.kind = HttpStep::Kind::kReply;
+  step.status = error.http_status;
+  step.headers.emplace_back("Content-Type", "application/json");
+  if (error.retry_after > absl::ZeroDuration()) {
+    // Whole seconds, rounded up: the header knows no fractions.
+    const int64_t seconds = absl::ToInt64Seconds(error.retry_after + absl::Milliseconds(999));
+    step.headers.emplace_back("Retry-After", absl::StrCat(seconds));
+  }
+  step.bytes = ErrorJson(error);
+  return step;
+}
+
+HttpStep JsonReply(std::string json) {
+  HttpStep step;
+  step.kind = HttpStep::Kind::kReply;
+  step.headers.emplace_back("Content-Type", "application/json");
+  step.bytes = std::move(json);
+  return step;
+}
+
+HttpStep OpenAiCall::Next() { return stream_ ? NextOfStream() : NextOfReply(); }
+
+void OpenAiCall::OnWritten() {
+  // The head alone gave the client no token.
+  if (pending_.empty()) choices_->Acknowledge();
+}
+
+HttpStep OpenAiCall::NextOfReply() {
+  ParallelChoices::Progress progress = choices_->Poll();
+  if (!progress.error.ok()) return ErrorReply(progress.error);
+  for (ParallelChoices::News& news : progress.news) Keep(std::move(news));
+  if (!progress.ended) {
+    // Nothing waits for the client here: its text is kept until the end.
+    choices_->Acknowledge();
+    return HttpStep();
+  }
+  const UsageCounts usage = choices_->usage();
+  HttpStep reply = JsonReply(WholeReply(header_, replies_, usage));
+  if (usage.degraded) reply.headers.emplace_back("X-TokenRouter-Degraded", "true");
+  reply.headers.emplace_back(kServiceModeHeader, usage.service_mode());
+  return reply;
+}
+
+void OpenAiCall::Keep(ParallelChoices::News news) {
+  ChoiceReply& reply = replies_[news.index];
+  reply.reason = news.reason;
+  for (TextPiece& piece : news.pieces) {
+    reply.text += piece.text;
+    if (!header_.logprobs && !header_.return_routing) continue;
+    for (TokenInfo& token : piece.tokens) reply.tokens.push_back(std::move(token));
+  }
+}
+
+HttpStep OpenAiCall::NextOfStream() {
+  HttpStep step;
+  if (pending_.empty() && !over_) {
+    const ParallelChoices::Progress progress = choices_->Poll();
+    if (!head_sent_ && progress.ended && !progress.error.ok()) return ErrorReply(progress.error);
+    pending_ = Events(progress);
+    over_ = progress.ended;
+  }
+  if (pending_.empty() && !over_) {
+    // Tokens without text to show (held back, or special ids): no write will acknowledge them, and
+    // without credit the text they wait for never comes.
+    choices_->Acknowledge();
+    return step;
+  }
+  if (!std::exchange(head_sent_, true)) return Head();
+  if (pending_.empty()) {
+    step.kind = HttpStep::Kind::kStreamEnd;
+    step.close = failed_;
+    return step;
+  }
+  step.kind = HttpStep::Kind::kStreamData;
+  step.bytes = std::exchange(pending_, {});
+  return step;
+}
+
+HttpStep OpenAiCall::Head() {
+  HttpStep step;
+  step.kind = HttpStep::Kind::kStreamHead;
+  step.headers = {{"Content-Type", "text/event-stream; charset=utf-8"},
+                  {"Cache-Control", "no-cache"},
+                  {"X-Accel-Buffering", "no"}};
+  if (choices_->usage().degraded) step.headers.emplace_back("X-TokenRouter-Degraded", "true");
+  // Only this wish is kept whatever happens, so only it is known before the end.
+  if (header_.asked_routed) step.headers.emplace_back(kServiceModeHeader, "routed");
+  return step;
+}
+
+std::string OpenAiCall::Events(const ParallelChoices::Progress& progress) {
+  std::string events;
+  for (const ParallelChoices::News& news : progress.news) AddNews(news, &events);
+  if (!progress.ended) return events;
+  if (!progress.error.ok()) {
+    failed_ = true;
+    AddEvent(ErrorJson(ToApiError(progress.error)), &events);
+    return events;
+  }
+  if (header_.include_usage) AddEvent(UsageEvent(header_, choices_->usage()), &events);
+  AddEvent("[DONE]", &events);
+  return events;
+}
+
+void OpenAiCall::AddNews(const ParallelChoices::News& news, std::string* events) {
+  const bool show_tokens = header_.logprobs || header_.return_routing;
+  for (const TextPiece& piece : news.pieces) {
+    // One event per token; one without text only where the token itself is shown.
+    if (piece.text.empty() && (!show_tokens || piece.tokens.empty())) continue;
+    AddEvent(DeltaEvent(header_, news.index, piece.text, piece.tokens, Begin(news.index)), events);
+  }
+  if (news.reason == FinishReason::kNone) return;
+  AddEvent(FinishEvent(header_, news.index, news.reason, Begin(news.index)), events);
+}
+
+}  // namespace tokenrouter

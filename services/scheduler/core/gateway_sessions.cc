@@ -1,0 +1,224 @@
+#include "services/scheduler/core/gateway_sessions.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "libs/tokens/protocol_version.h"
+#include "libs/tokens/stop_rules.h"
+
+namespace tokenrouter {
+namespace {
+
+TokenHistory HistoryOf(const v1::Submit& submit) {
+  const int prompt = submit.spec().prompt_length();
+  TokenHistory history(std::vector<TokenId>(submit.ids().begin(), submit.ids().begin() + prompt));
+  for (int i = prompt; i < submit.ids_size(); ++i) {
+    const Author author = submit.authors()[i - prompt] == 2 ? Author::kLarge : Author::kSmall;
+    history.Commit(submit.ids(i), author, 0.0f);
+  }
+  return history;
+}
+
+}  // namespace
+
+void GatewaySessions::OnHello(StreamId stream, const v1::GatewayHello& hello) {
+  if (hello.protocol_version() != kProtocolVersion) {
+    state_->output->CloseGateway(
+        stream, absl::FailedPreconditionError(absl::StrCat(
+                    "gateway ", hello.gateway_id(), " speaks protocol version ",
+                    hello.protocol_version(), ", this scheduler speaks ", kProtocolVersion)));
+    return;
+  }
+  // The same gateway again: its old stream is dead, whether or not we noticed.
+  for (const auto& [other, session] : sessions_) {
+    if (hello.gateway_id().empty() || session->gateway_id != hello.gateway_id()) continue;
+    const StreamId old = other;
+    OnGone(old);
+    state_->output->CloseGateway(old, absl::AbortedError("replaced by a newer stream"));
+    break;
+  }
+  auto session = std::make_unique<Session>();
+  session->gateway_id = hello.gateway_id();
+  session->pair = hello.pair();
+  sessions_.emplace(stream, std::move(session));
+  v1::Welcome* const welcome = state_->outbox.gateways.Get(stream).mutable_welcome();
+  welcome->set_protocol_version(kProtocolVersion);
+  if (hello.pair().empty() && state_->directory.pairs() > 0) {
+    *welcome->mutable_pair() = Status(0);
+  } else if (const auto pair = state_->directory.FindPair(hello.pair())) {
+    *welcome->mutable_pair() = Status(*pair);
+  } else if (!hello.pair().empty()) {
+    welcome->mutable_pair()->set_pair(hello.pair());  // Nobody has attached to it yet.
+  }
+}
+
+void GatewaySessions::OnFrame(StreamId stream, const v1::GatewayFrame& frame) {
+  const auto found = sessions_.find(stream);
+  if (found == sessions_.end()) return;
+  Session* const session = found->second.get();
+  for (const v1::Submit& submit : frame.submits()) OnSubmit(stream, session, submit);
+  for (const v1::Ack& ack : frame.acks()) {
+    RequestMachine* const request = Find(*session, ack.handle());
+    if (request != nullptr && request->Acknowledge(ack.position(), state_->now)) {
+      rows_->OnAcknowledged(request);
+    }
+  }
+  for (const v1::Cancel& cancel : frame.cancels()) {
+    RequestMachine* const request = Find(*session, cancel.handle());
+    if (request == nullptr) continue;
+    v1::Finish finish;
+    finish.set_position(request->history().committed());
+    finish.set_reason(v1::FINISH_REASON_CANCELLED);
+    conclusion_->Finish(request, std::move(finish));
+  }
+  for (const v1::GatewayFinish& end : frame.finishes()) {
+    RequestMachine* const request = Find(*session, end.handle());
+    if (request != nullptr) conclusion_->Finish(request, end.finish());
+  }
+}
+
+RequestMachine* GatewaySessions::Find(const Session& session, uint64_t handle) {
+  const auto found = session.requests.find(handle);
+  // A request that ended a moment ago is the usual case, not an error.
+  return found == session.requests.end() ? nullptr : state_->requests.Find(found->second);
+}
+
+std::optional<Refusal> GatewaySessions::Judge(const Session& session, const v1::Submit& submit) {
+  const v1::GenerationSpec& spec = submit.spec();
+  if (session.requests.contains(submit.handle()) ||
+      state_->requests.Find(spec.request_id(), spec.choice()) != nullptr) {
+    return Refusal{RejectReason::kDuplicate, absl::StatusCode::kAlreadyExists,
+                   absl::StrCat("request ", spec.request_id(), " choice ", spec.choice(),
+                                " (handle ", submit.handle(), ") is in flight already")};
+  }
+  if (spec.pair().empty() || !state_->directory.MayKnow(spec.pair())) {
+    return Refusal{
+        RejectReason::kInvalid, absl::StatusCode::kInvalidArgument,
+        absl::StrCat("request ", spec.request_id(), ": unknown pair '", spec.pair(), "'")};
+  }
+  const auto pair = state_->directory.FindPair(spec.pair());
+  return JudgeSubmit(submit, pair ? state_->directory.pair(*pair) : Pair());
+}
+
+void GatewaySessions::OnSubmit(StreamId stream, Session* session, const v1::Submit& submit) {
+  std::optional<Refusal> refusal = Judge(*session, submit);
+  RequestMachine::Pen pen;
+  if (!refusal) {
+    auto opening = opening_(submit.spec().routing());
+    if (opening.ok()) {
+      pen = mode_->AtAdmission(submit, *std::move(opening));
+    } else {
+      refusal = Refusal{RejectReason::kInvalid, opening.status().code(),
+                        std::string(opening.status().message())};
+    }
+  }
+  if (!refusal) {
+    const auto pair = state_->directory.FindPair(submit.spec().pair());
+    const AdmissionLoad load{.live = state_->requests.size(),
+                             .newcomers = placement_->newcomers(),
+                             .must_wait = !pair || !placement_->AnyRoom(*pair, pen.role),
+                             .draining = state_->draining};
+    refusal = JudgeLoad(load, submit.resumed(), state_->options);
+  }
+  if (refusal) {
+    FillRejection(state_, stream, submit.handle(), refusal->reason, refusal->code,
+                  refusal->message);
+    return;
+  }
+  Start(stream, session, submit, std::move(pen));
+}
+
+void GatewaySessions::Start(StreamId stream, Session* session, const v1::Submit& submit,
+                            RequestMachine::Pen pen) {
+  const v1::GenerationSpec& spec = submit.spec();
+  RequestMachine::Origin origin;
+  origin.key = state_->requests.next_key();
+  origin.gateway = stream;
+  origin.handle = submit.handle();
+  origin.pair = state_->directory.PairOf(spec.pair());
+  origin.submitted_at = state_->now;
+  const Position window =
+      spec.string_stops() ? state_->options.string_stop_credit : state_->options.credit;
+  RequestMachine* const request = state_->requests.Add(std::make_unique<RequestMachine>(
+      origin, spec, HistoryOf(submit), submit.state(), std::move(pen), window));
+  session->requests.emplace(submit.handle(), origin.key);
+  if (request->pen().large_alone) ++state_->counters.large_alone_requests;
+  v1::Finish finish;
+  if (submit.resumed() && FinishedAlready(*request, &finish)) {
+    conclusion_->Finish(request, std::move(finish));
+    return;
+  }
+  if (spec.deadline_ms() > 0) {
+    state_->timers.Arm(
+        {state_->now + absl::Milliseconds(spec.deadline_ms()), origin.key, Timer::Kind::kDeadline});
+  }
+  placement_->Forward(request);
+}
+
+bool GatewaySessions::FinishedAlready(const RequestMachine& request, v1::Finish* finish) const {
+  const TokenHistory& history = request.history();
+  if (history.generated() == 0) return false;
+  StopRules rules;
+  const v1::StopRules& stop = request.spec().stop();
+  rules.stop_ids.assign(stop.stop_ids().begin(), stop.stop_ids().end());
+  const auto& pair_stops = state_->directory.pair(request.origin().pair).stop_ids;
+  rules.stop_ids.insert(rules.stop_ids.end(), pair_stops.begin(), pair_stops.end());
+  rules.ignore_eos = stop.ignore_eos();
+  rules.min_new_tokens = stop.min_new_tokens();
+  rules.max_new_tokens = stop.max_new_tokens();
+  const FinishReason reason = CheckStop(rules, history.ids().back(), history.generated());
+  if (reason == FinishReason::kNone) return false;
+  finish->set_position(history.committed());
+  finish->set_reason(reason == FinishReason::kStop ? v1::FINISH_REASON_STOP
+                                                   : v1::FINISH_REASON_LENGTH);
+  return true;
+}
+
+void GatewaySessions::OnGone(StreamId stream) {
+  const auto found = sessions_.find(stream);
+  if (found == sessions_.end()) return;
+  std::vector<uint64_t> keys;
+  for (const auto& [handle, key] : found->second->requests) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  for (const uint64_t key : keys) conclusion_->Abandon(state_->requests.Find(key));
+  sessions_.erase(stream);
+  state_->outbox.gateways.Forget(stream);
+}
+
+void GatewaySessions::Forget(const RequestMachine& request) {
+  const auto found = sessions_.find(request.origin().gateway);
+  if (found != sessions_.end()) found->second->requests.erase(request.origin().handle);
+}
+
+void GatewaySessions::CloseAll(const absl::Status& why) {
+  while (!sessions_.empty()) {
+    const StreamId stream = sessions_.begin()->first;
+    OnGone(stream);
+    state_->output->CloseGateway(stream, why);
+  }
+}
+
+v1::PairStatus GatewaySessions::Status(int index) const {
+  const Pair& pair = state_->directory.pair(index);
+  v1::PairStatus status;
+  status.set_pair(pair.name);
+  status.set_small_workers(static_cast<int>(pair.workers[Index(Role::kSmall)].size()));
+  status.set_large_workers(static_cast<int>(pair.workers[Index(Role::kLarge)].size()));
+  status.set_context_limit(pair.context_limit);
+  status.set_usable_ids(pair.usable_ids);
+  status.set_small_model(pair.model[Index(Role::kSmall)]);
+  status.set_large_model(pair.model[Index(Role::kLarge)]);
+  status.set_running(state_->requests.live(index) - placement_->newcomers());
+  status.set_queued(placement_->newcomers());
+  return status;
+}
+
+void GatewaySessions::PublishPair(int index) {
+  const std::string& name = state_->directory.pair(index).name;
+  for (const auto& [stream, session] : sessions_) {
+    if (!session->pair.empty() && session->pair != name) continue;
+    *state_->outbox.gateways.Get(stream).mutable_pair() = Status(index);
+  }
+}
+
+}  // namespace tokenrouter

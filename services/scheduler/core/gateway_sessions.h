@@ -1,0 +1,71 @@
+// GatewaySessions is the gateways' side of the core: hello, submits, acknowledgements, cancels,
+// stop strings, and what becomes of requests whose gateway is gone.
+// Threads: lives on the scheduler's loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/flat_hash_map.h"
+#include "services/scheduler/core/mode_rule.h"
+#include "services/scheduler/core/row_flow.h"
+#include "services/scheduler/placement/admission.h"
+#include "services/scheduler/placement/conclusion.h"
+#include "services/scheduler/placement/placement.h"
+#include "services/scheduler/state/core_state.h"
+
+namespace tokenrouter {
+
+class GatewaySessions {
+ public:
+  // All must outlive this object.
+  GatewaySessions(CoreState* state, Conclusion* conclusion, Placement* placement, RowFlow* rows,
+                  const ModeRule* mode, OpeningRule opening)
+      : state_(state),
+        conclusion_(conclusion),
+        placement_(placement),
+        rows_(rows),
+        mode_(mode),
+        opening_(std::move(opening)) {}
+
+  // REQUIRES: frame.has_hello() iff the stream has no session; SchedulerCore refuses all else.
+  bool Known(StreamId stream) const { return sessions_.contains(stream); }
+  void OnHello(StreamId stream, const v1::GatewayHello& hello);
+  void OnFrame(StreamId stream, const v1::GatewayFrame& frame);
+  void OnGone(StreamId stream);
+  // Ends all sessions and their streams.
+  void CloseAll(const absl::Status& why);
+  // Tells the gateways of this pair how it stands.
+  void PublishPair(int pair);
+  v1::PairStatus Status(int pair) const;
+
+  // Forgets a request that ends.
+  void Forget(const RequestMachine& request);
+  int size() const { return static_cast<int>(sessions_.size()); }
+
+ private:
+  struct Session {
+    std::string gateway_id;
+    std::string pair;
+    absl::flat_hash_map<uint64_t, uint64_t> requests;  // Key by handle.
+  };
+
+  void OnSubmit(StreamId stream, Session* session, const v1::Submit& submit);
+  std::optional<Refusal> Judge(const Session& session, const v1::Submit& submit);
+  void Start(StreamId stream, Session* session, const v1::Submit& submit, RequestMachine::Pen pen);
+  bool FinishedAlready(const RequestMachine& request, v1::Finish* finish) const;
+  RequestMachine* Find(const Session& session, uint64_t handle);
+
+  CoreState* const state_;
+  Conclusion* const conclusion_;
+  Placement* const placement_;
+  RowFlow* const rows_;
+  const ModeRule* const mode_;
+  const OpeningRule opening_;
+  absl::btree_map<StreamId, std::unique_ptr<Session>> sessions_;
+};
+
+}  // namespace tokenrouter

@@ -1,0 +1,45 @@
+// ModeRule lets the large model write everything where routing costs more than it saves: it turns
+// what an algorithm says about the pen into what happens. It asks at admission and at every
+// departure, so a request follows the pair's mode within one window.
+// It only ever moves the pen towards the large side: algorithms whose opening lasts until the end
+// (never, always) and requests whose specification says how they are served are left alone, and an
+// algorithm's state is untouched. What the algorithm had said is kept in Pen::own; the request goes
+// back to it at the end of the window, or at once when no large worker can take it.
+// Threads: lives on the scheduler's loop. All methods are const and send nothing.
+#pragma once
+
+#include "libs/batching_model/mode_controller.h"
+#include "services/scheduler/placement/placement.h"
+#include "services/scheduler/state/core_state.h"
+
+namespace tokenrouter {
+
+class ModeRule {
+ public:
+  // Both must outlive this object.
+  ModeRule(const CoreState* state, const Placement* placement)
+      : state_(state), placement_(placement) {}
+
+  // The pen that a submitted request begins with. `own` is its algorithm's opening.
+  RequestMachine::Pen AtAdmission(const v1::Submit& submit, RequestMachine::Pen own) const;
+  // The pen after an accepted departure. REQUIRES: request.pen() is still the one that departs.
+  RequestMachine::Pen AtDeparture(const RequestMachine& request,
+                                  const v1::Departure& departure) const;
+
+ private:
+  // `unread` ids would have to be read by the small side, `remaining` tokens may still be written.
+  bool WantsLargeAlone(int pair, Position unread, int32_t remaining) const;
+  // The request is the one that shows what its algorithm would do.
+  bool Probes(int pair) const;
+  // A large worker has a seat and memory for so many ids now.
+  bool LargeRoom(int pair, Position ids) const;
+
+  const CoreState* const state_;
+  const Placement* const placement_;
+};
+
+// The pen with a large-alone window: at least so many tokens, or as long as the algorithm has the
+// large side write anyway. A verification that goes with it stays.
+RequestMachine::Pen WithLargeAloneWindow(RequestMachine::Pen own, int32_t least_tokens);
+
+}  // namespace tokenrouter

@@ -1,0 +1,266 @@
+#include "services/scheduler/core/mode_rule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "services/scheduler/testing/scripted_scheduler.h"
+
+namespace tokenrouter {
+namespace {
+
+using ::testing::ElementsAre;
+using S = ScriptedScheduler;
+
+constexpr int32_t kWindow = 64;  // CoreOptions::large_alone_window.
+
+CoreOptions LargeAlone(LargePoolGone policy = LargePoolGone::kWait) {
+  CoreOptions options;
+  options.forced_mode = ServiceMode::kLargeAlone;
+  options.large_pool_gone = policy;
+  return options;
+}
+
+v1::Submit Entropy(uint64_t handle, v1::ServiceMode mode = v1::SERVICE_MODE_UNSPECIFIED) {
+  v1::Submit submit = S::MakeSubmit(handle, "entropy");
+  (*submit.mutable_spec()->mutable_routing()->mutable_parameters())["threshold"] = 0.5;
+  submit.mutable_spec()->set_service_mode(mode);
+  return submit;
+}
+
+// What the large worker says at the end of a window of tokens.
+v1::RowReport WindowEnd(uint64_t request, uint32_t epoch, Position base, int count) {
+  return S::Departing(S::Row(request, epoch, base, std::vector<TokenId>(count, 50), 2),
+                      Role::kSmall);
+}
+
+TEST(ModeRule, OpensOnTheLargeSideWithAWindow) {
+  S s(LargeAlone());
+  s.AttachAll();
+  s.Submit(Entropy(7));
+  const v1::CommandFrame told = s.Told(S::kLarge);
+  ASSERT_EQ(told.opens_size(), 1);
+  EXPECT_EQ(told.opens(0).turn().window().kind(), v1::Window::KIND_TOKENS);
+  EXPECT_EQ(told.opens(0).turn().window().tokens(), kWindow);
+  EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0);
+  s.Send(S::kLarge, S::Row(1, 1, 3, {50}, 2));
+  const v1::SchedulerFrame heard = s.Heard();
+  ASSERT_EQ(heard.chunks_size(), 1);
+  EXPECT_TRUE(heard.chunks(0).large_alone());
+  EXPECT_EQ(s.core.counters().large_alone_requests, 1u);
+}
+
+TEST(ModeRule, LeavesAlgorithmsThatWriteUntilTheEndAlone) {
+  S s(LargeAlone());
+  s.AttachAll();
+  s.Submit(7, "never");
+  s.Submit(8, "always");
+  ASSERT_EQ(s.Told(S::kSmall).opens_size(), 1);
+  const v1::CommandFrame told = s.Told(S::kLarge);
+  ASSERT_EQ(told.opens_size(), 1);
+  EXPECT_EQ(told.opens(0).turn().window().kind(), v1::Window::KIND_UNTIL_END);
+  s.Send(S::kLarge, S::Row(2, 1, 3, {50}, 2));
+  EXPECT_FALSE(s.Heard().chunks(0).large_alone());
+  EXPECT_EQ(s.core.counters().large_alone_requests, 0u);
+}
+
+TEST(ModeRule, ARequestThatAsksToBeRoutedIs) {
+  S s(LargeAlone());
+  s.AttachAll();
+  s.Submit(Entropy(7, v1::SERVICE_MODE_ROUTED));
+  ASSERT_EQ(s.Told(S::kSmall).opens_size(), 1);
+  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  EXPECT_EQ(s.Told(S::kLarge).opens(0).turn().window().kind(), v1::Window::KIND_OWN_RULE);
+  EXPECT_FALSE(s.Heard().chunks(0).large_alone());
+}
+
+TEST(ModeRule, ARequestThatAsksForTheLargeModelGetsItUntilTheEnd) {
+  S s;
+  s.AttachAll();
+  s.Submit(Entropy(7, v1::SERVICE_MODE_LARGE_ALONE));
+  const v1::CommandFrame told = s.Told(S::kLarge);
+  ASSERT_EQ(told.opens_size(), 1);
+  EXPECT_EQ(told.opens(0).turn().window().kind(), v1::Window::KIND_UNTIL_END);
+  s.Send(S::kLarge, S::Row(1, 1, 3, {50}, 2));
+  EXPECT_TRUE(s.Heard().chunks(0).large_alone());
+}
+
+TEST(ModeRule, TheNextWindowFollowsWithoutATripToTheSmallSide) {
+  S s(LargeAlone());
+  s.AttachAll();
+  s.Submit(Entropy(7));
+  s.ForgetFrames();
+  s.Send(S::kLarge, WindowEnd(1, 1, 3, 64));
+  const v1::CommandFrame told = s.Told(S::kLarge);
+  ASSERT_EQ(told.extends_size(), 1);
+  EXPECT_EQ(told.extends(0).base(), 67);
+  EXPECT_EQ(told.extends(0).ids_size(), 0);
+  EXPECT_EQ(told.extends(0).turn().window().tokens(), kWindow);
+  EXPECT_THAT(told.releases(), ElementsAre(1u));
+  EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0);
+  EXPECT_EQ(s.core.counters().departures[Index(Role::kSmall)], 0u);
+}
+
+TEST(ModeRule, AChangeOfModeIsFollowedAtTheEndOfTheWindow) {
+  S s(LargeAlone());
+  s.AttachAll();
+  s.Submit(Entropy(7));
+  s.core.ForceMode(ServiceMode::kRouted);
+  s.Send(S::kLarge, WindowEnd(1, 1, 3, 64));
+  const v1::CommandFrame told = s.Told(S::kSmall);
+  ASSERT_EQ(told.opens_size(), 1);
+  EXPECT_EQ(told.opens(0).turn().window().kind(), v1::Window::KIND_OWN_RULE);
+  EXPECT_EQ(told.opens(0).state(), "state");
+  s.ForgetFrames();
+  s.core.ForceMode(ServiceMode::kLargeAlone);
+  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 67, {40}), Role::kLarge));
+  EXPECT_FALSE(s.Heard().chunks(0).large_alone()) << "that one was routed";
+  EXPECT_EQ(s.Told(S::kLarge).extends(0).turn().window().tokens(), kWindow);
+}
+
+TEST(ModeRule, AVerificationStaysWithTheLongerWindow) {
+  S s(LargeAlone());
+  s.AttachAll();
+  s.core.ForceMode(ServiceMode::kRouted);
+  s.Submit(7, "speculative");
+  s.core.ForceMode(ServiceMode::kLargeAlone);
+  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61}));
+  const v1::CommandFrame told = s.Told(S::kLarge);
+  ASSERT_EQ(told.opens_size(), 1);
+  EXPECT_EQ(told.opens(0).turn().verify(), 2);
+  EXPECT_EQ(told.opens(0).turn().window().tokens(), kWindow);
+}
+
+TEST(ModeRule, ATailThatIsNotVerifiedIsLeftToTheAlgorithm) {
+  S s(LargeAlone());
+  s.AttachAll();
+  s.core.ForceMode(ServiceMode::kRouted);
+  s.Submit(7, "speculative");
+  s.core.ForceMode(ServiceMode::kLargeAlone);
+  v1::RowReport row = S::Departing(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61});
+  row.mutable_departure()->set_verify(1);
+  s.Send(S::kSmall, row);
+  EXPECT_EQ(s.Told(S::kLarge).opens(0).turn().window().kind(), v1::Window::KIND_OWN_RULE);
+}
+
+TEST(ModeRule, ALostWorkerLeavesTheRestOfTheWindowToTheNext) {
+  S s(LargeAlone());
+  s.AttachAll();
+  s.Attach(Role::kLarge, 21);
+  s.Submit(Entropy(7));
+  s.Send(S::kLarge, S::Row(1, 1, 3, {50, 50, 50, 50}, 2));
+  s.WorkerGone(S::kLarge);
+  const v1::CommandFrame told = s.Told(21);
+  ASSERT_EQ(told.opens_size(), 1);
+  EXPECT_EQ(told.opens(0).turn().window().tokens(), kWindow - 4);
+}
+
+TEST(ModeRule, WithoutALargeWorkerTheRequestIsRoutedUnderEveryPolicy) {
+  for (const auto policy :
+       {LargePoolGone::kFail, LargePoolGone::kSmallOnly, LargePoolGone::kWait}) {
+    S s(LargeAlone(policy));
+    s.Attach(Role::kSmall, S::kSmall);
+    s.Connect();
+    s.Submit(Entropy(7));
+    EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1);
+    s.Attach(Role::kLarge, S::kLarge);
+    s.Submit(Entropy(8));
+    EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
+    s.Send(S::kLarge, S::Row(2, 1, 3, {50}, 2));
+    s.Told(S::kSmall);
+    s.WorkerGone(S::kLarge);
+    const v1::CommandFrame told = s.Told(S::kSmall);
+    ASSERT_EQ(told.opens_size(), 1);
+    EXPECT_EQ(told.opens(0).turn().window().kind(), v1::Window::KIND_OWN_RULE);
+    EXPECT_THAT(told.opens(0).ids(), ElementsAre(1, 2, 3, 50));
+    s.Heard();
+    s.Send(S::kSmall, S::Row(2, 1, 4, {40}));
+    const v1::SchedulerFrame heard = s.Heard();
+    EXPECT_FALSE(heard.chunks(0).large_alone());
+    EXPECT_FALSE(heard.chunks(0).degraded()) << "its own rule still holds";
+  }
+}
+
+TEST(ModeRule, AnAskedForLargeModelFollowsThePolicyOfTheEmptyPool) {
+  S s(LargeAlone(LargePoolGone::kFail));
+  s.Attach(Role::kSmall, S::kSmall);
+  s.Connect();
+  s.Submit(Entropy(7, v1::SERVICE_MODE_LARGE_ALONE));
+  const v1::SchedulerFrame heard = s.Heard();
+  ASSERT_EQ(heard.rejections_size(), 1);
+  EXPECT_EQ(heard.rejections(0).reason(), "large_pool_gone");
+}
+
+TEST(ModeRule, AFullLargeWorkerIsNotQueuedFor) {
+  S s(LargeAlone());
+  s.Attach(Role::kSmall, S::kSmall);
+  v1::WorkerHello hello = S::Hello(Role::kLarge, "large");
+  hello.set_max_sequences(1);
+  s.Attach(S::kLarge, hello);
+  s.Connect();
+  s.Submit(Entropy(7));
+  EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
+  s.Submit(Entropy(8));
+  EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1) << "it starts routed";
+  // Its rule asks for the large model; the seat comes at the end of the other's window.
+  s.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {40}), Role::kLarge));
+  s.ForgetFrames();
+  s.Send(S::kLarge, WindowEnd(1, 1, 3, 64));
+  EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1);
+  ASSERT_EQ(s.Told(S::kLarge).closes_size(), 1);
+  s.Closed(S::kLarge, 1);
+  const v1::CommandFrame told = s.Told(S::kLarge);
+  ASSERT_EQ(told.opens_size(), 1);
+  EXPECT_EQ(told.opens(0).request(), 2u);
+}
+
+TEST(ModeRule, AFullCacheOfTheLargeWorkerIsNotQueuedFor) {
+  S s(LargeAlone());
+  s.Attach(Role::kSmall, S::kSmall);
+  v1::WorkerHello hello = S::Hello(Role::kLarge, "large");
+  hello.set_total_blocks(16);  // 256 ids.
+  s.Attach(S::kLarge, hello);
+  s.Connect();
+  const auto submit = [&s](uint64_t handle) {
+    v1::Submit submit = Entropy(handle);
+    for (int i = 3; i < 140; ++i) submit.add_ids(1);
+    submit.mutable_spec()->set_prompt_length(140);
+    s.Submit(submit);
+  };
+  submit(7);
+  EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
+  submit(8);
+  EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1);
+}
+
+TEST(ModeRule, GrowsAWindowButNeverCutsOne) {
+  RequestMachine::Pen own{.role = Role::kLarge};
+  v1::Window* const window = own.turn.mutable_window();
+  window->set_kind(v1::Window::KIND_TOKENS);
+  window->set_tokens(100);
+  EXPECT_EQ(WithLargeAloneWindow(own, kWindow).turn.window().tokens(), 100);
+  window->set_tokens(1);
+  EXPECT_EQ(WithLargeAloneWindow(own, kWindow).turn.window().tokens(), kWindow);
+  for (const auto kind : {v1::Window::KIND_UNTIL_END, v1::Window::KIND_DELIMITER}) {
+    window->set_kind(kind);
+    const RequestMachine::Pen pen = WithLargeAloneWindow(own, kWindow);
+    EXPECT_EQ(pen.turn.window().kind(), kind);
+    EXPECT_TRUE(pen.large_alone);
+    EXPECT_FALSE(pen.own.has_value());
+  }
+}
+
+TEST(ModeRule, RefusesAServiceThatItDoesNotKnow) {
+  S s;
+  s.AttachAll();
+  s.Submit(Entropy(7, static_cast<v1::ServiceMode>(9)));
+  EXPECT_EQ(s.Heard().rejections(0).message(),
+            "request request-7: service_mode 9; allowed: 0 to 2");
+  v1::Submit submit = Entropy(8);
+  submit.mutable_spec()->set_ttft_slo_ms(-1);
+  s.Submit(submit);
+  EXPECT_EQ(s.Heard().rejections(0).message(),
+            "request request-8: ttft_slo_ms is -1; allowed: at least 0");
+}
+
+}  // namespace
+}  // namespace tokenrouter

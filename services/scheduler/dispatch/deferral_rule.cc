@@ -1,0 +1,51 @@
+#include "services/scheduler/dispatch/deferral_rule.h"
+
+#include <cmath>
+
+namespace tokenrouter {
+namespace {
+
+constexpr double kSpreadStep = 0.03;
+
+}  // namespace
+
+v1::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, absl::Duration cap) {
+  v1::Deferral rule;
+  switch (policy.kind) {
+    case BatchingPolicy::Kind::kStatic:
+      if (policy.m_small > 1) rule.set_least_rows(policy.m_small);
+      break;
+    case BatchingPolicy::Kind::kFixedWait:
+      rule.set_wait_us(std::llround(policy.wait_small_ms * 1000));
+      break;
+    case BatchingPolicy::Kind::kModel:
+      rule.set_beta(policy.beta);
+      break;
+    case BatchingPolicy::Kind::kGreedy:
+    case BatchingPolicy::Kind::kLongestQueue:
+      break;
+  }
+  if (rule.least_rows() == 0 && rule.wait_us() == 0 && rule.beta() == 0) return rule;
+  rule.set_step_spread(large_spread);
+  rule.set_cap_us(absl::ToInt64Microseconds(cap));
+  return rule;
+}
+
+bool DeferralDiffers(const v1::Deferral& told, const v1::Deferral& now) {
+  return told.least_rows() != now.least_rows() || told.wait_us() != now.wait_us() ||
+         told.beta() != now.beta() || told.cap_us() != now.cap_us() ||
+         std::abs(told.step_spread() - now.step_spread()) > kSpreadStep;
+}
+
+std::optional<LargeStep> RelevantStep(std::span<const LargeStep> steps) {
+  std::optional<LargeStep> soonest;
+  const auto end = [](const LargeStep& large) { return large.step.since + large.step.predicted; };
+  for (const LargeStep& large : steps) {
+    // Nobody can wait for an end that is not foreseen.
+    if (large.rows_from_here == 0 || large.step.predicted <= absl::ZeroDuration()) continue;
+    if (!soonest || end(large) < end(*soonest)) soonest = large;
+  }
+  return soonest;
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,115 @@
+#include "services/scheduler/dispatch/device_turns.h"
+
+#include <algorithm>
+
+namespace tokenrouter {
+
+void DeviceTurns::CountOutcome(Role role, LeaseOutcome outcome) {
+  ++state_->counters.lease_turns[Index(role)][Index(outcome)];
+}
+
+void DeviceTurns::OnReturn(AttachedWorker* worker, const v1::LeaseReturn& lease) {
+  Device* const device = state_->directory.DeviceOf(*worker);
+  if (device == nullptr ||
+      !device->lease.Return(worker->stream, lease.turn(), lease.ready() > 0, state_->now)) {
+    return;
+  }
+  CountOutcome(worker->role, LeaseOutcome::kReturned);
+  WaitAnew(*state_, worker);
+  // It can run nothing of what we count as ready (its memory is full, say): granting again at once
+  // would only spin. A command that was under way when it said so speaks against that.
+  worker->nothing_ready = lease.ready() == 0 && !worker->told_since_grant;
+}
+
+void DeviceTurns::OnGone(const AttachedWorker& worker) {
+  Device* const device = state_->directory.DeviceOf(worker);
+  if (device != nullptr && device->lease.Drop(worker.stream)) {
+    CountOutcome(worker.role, LeaseOutcome::kHolderLost);
+  }
+}
+
+void DeviceTurns::ExpireDue() {
+  for (auto& [key, device] : state_->directory.devices()) {
+    if (!device.lease.held()) continue;
+    AttachedWorker* const holder = state_->directory.Find(device.lease.holder());
+    const absl::Duration predicted =
+        holder == nullptr ? absl::ZeroDuration() : holder->pulse.step_predicted;
+    const absl::Duration limit =
+        state_->options.lease_max + 2 * predicted + state_->options.lease_grace;
+    const Role role = device.lease.holder_role();
+    if (!device.lease.Expire(limit, state_->now)) continue;
+    CountOutcome(role, LeaseOutcome::kExpired);
+    if (holder != nullptr) WaitAnew(*state_, holder);
+  }
+}
+
+void DeviceTurns::GrantFree() {
+  for (auto& [key, device] : state_->directory.devices()) {
+    if (device.lease.held()) {
+      ShortenOn(&device);
+    } else {
+      GrantOn(&device);
+    }
+  }
+}
+
+TurnSnapshot DeviceTurns::SnapshotOf(const Device& device) {
+  members_.clear();
+  int pair = 0;
+  for (const StreamId stream : device.members) {
+    const AttachedWorker& worker = *state_->directory.Find(stream);
+    pair = worker.pair;
+    const int32_t ready = worker.nothing_ready ? 0 : worker.ready;
+    members_.push_back({.worker = stream,
+                        .role = worker.role,
+                        .ready = ready,
+                        .last_turn = worker.last_turn,
+                        .oldest = worker.oldest_ready,
+                        .serve_by = worker.serve_by,
+                        .step = PredictStep(*state_, worker, ready, ready)});
+  }
+  return {.now = state_->now,
+          .members = members_,
+          .policy = PolicyOf(*state_, pair),
+          .max = state_->options.lease_max,
+          .cut_off = device.lease.cut_off()};
+}
+
+void DeviceTurns::GrantOn(Device* device) {
+  const TurnSnapshot snapshot = SnapshotOf(*device);
+  const auto decision = DecideTurn(snapshot);
+  if (!decision) return;
+  AttachedWorker* const worker = state_->directory.Find(decision->worker);
+  if (state_->directory.TakesTurns(*worker)) {
+    ++state_->counters.deferrals[Index(worker->role)][Index(decision->outcome)];
+  }
+  const int64_t max_ms = absl::ToInt64Milliseconds(decision->max);
+  device->lease.Grant(worker->stream, worker->role, ++last_turn_, absl::Milliseconds(max_ms),
+                      state_->now);
+  worker->last_turn = last_turn_;
+  worker->told_since_grant = false;
+  worker->granted_at = state_->now;
+  Tell(*worker, max_ms, decision->yield_at_departures);
+}
+
+void DeviceTurns::ShortenOn(Device* device) {
+  const TurnSnapshot snapshot = SnapshotOf(*device);
+  const auto holder = std::find_if(members_.begin(), members_.end(), [device](const auto& member) {
+    return member.worker == device->lease.holder();
+  });
+  if (holder == members_.end()) return;
+  const absl::Duration left = std::max(kLeastTurn, TurnNeeded(snapshot, *holder) - state_->now);
+  if (state_->now + left + kLeastTurn > device->lease.ends()) return;
+  const int64_t max_ms = absl::ToInt64Milliseconds(left);
+  device->lease.Shorten(state_->now + absl::Milliseconds(max_ms));
+  Tell(*state_->directory.Find(holder->worker), max_ms, /*yield_at_departures=*/0);
+}
+
+void DeviceTurns::Tell(const AttachedWorker& worker, int64_t max_ms, int32_t yield_at_departures) {
+  v1::Lease* const lease = state_->outbox.workers.Get(worker.stream).mutable_lease();
+  lease->set_turn(worker.last_turn);
+  lease->set_max_ms(static_cast<int32_t>(max_ms));
+  lease->set_yield_at_departures(yield_at_departures);
+}
+
+}  // namespace tokenrouter

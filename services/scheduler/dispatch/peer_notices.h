@@ -1,0 +1,32 @@
+// PeerNotices tells small workers with devices of their own when to wait (Deferral) and, while they
+// may wait at all, what the large side is doing (PeerStep).
+// Threads: lives on the scheduler's loop. Cost: nothing per frame under policies that never wait.
+#pragma once
+
+#include <vector>
+
+#include "services/scheduler/dispatch/deferral_rule.h"
+#include "services/scheduler/state/core_state.h"
+
+namespace tokenrouter {
+
+class PeerNotices {
+ public:
+  // `state` must outlive this object.
+  explicit PeerNotices(CoreState* state) : state_(state) {}
+
+  // Tells every small worker whose rule has changed. For ticks, and when a worker attaches.
+  void TellRules();
+  // Tells of large steps that began or ended since the last call.
+  void TellSteps();
+
+ private:
+  void TellRule(AttachedWorker* small, const v1::Deferral& rule);
+  void TellStep(AttachedWorker* small);
+  int32_t RowsFrom(const AttachedWorker& large, StreamId small) const;
+
+  CoreState* const state_;
+  std::vector<LargeStep> steps_;  // Reused.
+};
+
+}  // namespace tokenrouter

@@ -1,0 +1,83 @@
+#include "services/scheduler/dispatch/step_tracker.h"
+
+#include <algorithm>
+
+namespace tokenrouter {
+
+void StepTracker::LearnHop(const AttachedWorker& worker, const v1::StepReport& report) {
+  if (report.elapsed_us() <= 0) return;
+  absl::Time since = worker.step.since;
+  if (worker.hello.device_key().empty()) {
+    // A worker that waits by itself began later than it was told.
+    if (!worker.step.running() || !worker.step_from_idle || worker.told.waits) return;
+  } else {
+    // One that takes turns began when it got its turn: the first step of each counts.
+    if (worker.granted_at == absl::InfinitePast()) return;
+    since = worker.granted_at;
+  }
+  const absl::Duration hop = state_->now - since - absl::Microseconds(report.elapsed_us());
+  // Longer than its step: it was not this step that ended.
+  if (hop > absl::Microseconds(report.elapsed_us())) return;
+  state_->ModelOf(worker.pair).ObserveHop(hop);
+}
+
+void StepTracker::Ended(AttachedWorker* worker, const v1::StepReport& report) {
+  LearnHop(*worker, report);
+  worker->granted_at = absl::InfinitePast();
+  worker->step = {};
+  worker->step_from_idle = false;
+  worker->ahead_ids = report.ahead_ids();
+  state_->may_start.insert(worker->stream);
+  if (worker->role == Role::kLarge) {
+    state_->large_steps_changed.insert(worker->pair);
+    return;
+  }
+  // What a large worker of the pair waited for has come; another wait has its own end.
+  for (const StreamId stream : state_->releasable_workers) {
+    AttachedWorker* const large = state_->directory.Find(stream);
+    if (large != nullptr && large->pair == worker->pair) {
+      large->release_armed = absl::InfiniteFuture();
+    }
+  }
+}
+
+void StepTracker::Gone(const AttachedWorker& worker) {
+  state_->may_start.erase(worker.stream);
+  if (worker.role == Role::kLarge) state_->large_steps_changed.insert(worker.pair);
+}
+
+void StepTracker::Predict(const AttachedWorker& worker, RunningStep* step) const {
+  step->ids = worker.unread_ids;
+  // A prompt that does not fit is read in chunks.
+  if (const int64_t most = worker.hello.max_step_ids(); most > 0) {
+    step->ids = std::clamp(step->ids, int64_t{step->rows}, std::max<int64_t>(step->rows, most));
+  }
+  step->predicted = PredictStep(*state_, worker, step->rows, step->ids);
+  if (const int64_t most = worker.hello.max_step_us(); most > 0) {
+    const absl::Duration least = PredictStep(*state_, worker, step->rows, step->rows);
+    step->predicted =
+        std::min<absl::Duration>(step->predicted, std::max(least, absl::Microseconds(most)));
+  }
+  if (step->predicted > absl::ZeroDuration() && worker.step_from_idle) {
+    step->predicted += state_->ModelOf(worker.pair).hop();
+  }
+}
+
+void StepTracker::StartDue() {
+  for (const StreamId stream : state_->may_start) {
+    AttachedWorker* const worker = state_->directory.Find(stream);
+    if (worker == nullptr || worker->step.running()) continue;
+    if (worker->ready == 0) {
+      worker->step_from_idle = true;
+      continue;
+    }
+    RunningStep& step = worker->step;
+    step.since = state_->now;
+    step.rows = worker->ready;
+    Predict(*worker, &step);
+    if (worker->role == Role::kLarge) state_->large_steps_changed.insert(worker->pair);
+  }
+  state_->may_start.clear();
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,40 @@
+// Whether a submitted request may enter. Pure.
+// Errors: the status says what is wrong with which number and what is allowed; the reason is for
+// machines.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "proto/scheduler.pb.h"
+#include "services/scheduler/options/core_options.h"
+#include "services/scheduler/options/scheduler_counters.h"
+#include "services/scheduler/workers/worker_directory.h"
+
+namespace tokenrouter {
+
+struct Refusal {
+  RejectReason reason = RejectReason::kInvalid;
+  absl::StatusCode code = absl::StatusCode::kInvalidArgument;
+  std::string message;
+};
+
+// How full the scheduler is.
+struct AdmissionLoad {
+  int live = 0;
+  int newcomers = 0;       // New requests that wait for their first worker.
+  bool must_wait = false;  // No worker of the first role has room now.
+  bool draining = false;
+};
+
+// Ids, authors, state and limits of the message itself. The pair's limits are skipped while they
+// are unknown.
+std::optional<Refusal> JudgeSubmit(const v1::Submit& submit, const Pair& pair);
+// prompt + max_new_tokens against the pair's context.
+std::optional<Refusal> JudgeContext(const v1::GenerationSpec& spec, const Pair& pair);
+// Room. A resumed request is only refused by max_requests: it was admitted before.
+std::optional<Refusal> JudgeLoad(const AdmissionLoad& load, bool resumed,
+                                 const CoreOptions& options);
+
+}  // namespace tokenrouter

@@ -1,0 +1,110 @@
+#include "services/scheduler/placement/admission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "services/scheduler/testing/scripted_scheduler.h"
+
+namespace tokenrouter {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AdmissionTest : public ::testing::Test {
+ protected:
+  AdmissionTest() {
+    pair_.name = "pair";
+    pair_.context_limit = 128;
+    pair_.usable_ids = 1000;
+    submit_ = ScriptedScheduler::MakeSubmit(1);
+  }
+  void ExpectRefused(const std::string& words) {
+    const auto refusal = JudgeSubmit(submit_, pair_);
+    ASSERT_TRUE(refusal.has_value()) << words;
+    EXPECT_EQ(refusal->code, absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(refusal->message, HasSubstr(words));
+  }
+  Pair pair_;
+  v1::Submit submit_;
+};
+
+TEST_F(AdmissionTest, LetsAPlainRequestIn) {
+  EXPECT_FALSE(JudgeSubmit(submit_, pair_).has_value());
+}
+
+TEST_F(AdmissionTest, RefusesIdsThatTheModelsDoNotHave) {
+  submit_.set_ids(1, 1000);
+  ExpectRefused("token id 1000 is outside 0..999");
+  submit_.set_ids(1, -1);
+  ExpectRefused("token id -1");
+}
+
+TEST_F(AdmissionTest, RefusesAPromptLengthThatDoesNotFitTheIds) {
+  submit_.mutable_spec()->set_prompt_length(4);
+  ExpectRefused("prompt_length 4 is outside 1..3");
+  submit_.mutable_spec()->set_prompt_length(0);
+  ExpectRefused("prompt_length 0");
+}
+
+TEST_F(AdmissionTest, RefusesResumedIdsWithoutAuthors) {
+  submit_.add_ids(4);
+  ExpectRefused("0 authors for 1 ids");
+  submit_.set_authors("\3");
+  ExpectRefused("author 3");
+  submit_.set_authors("\2");
+  EXPECT_FALSE(JudgeSubmit(submit_, pair_).has_value());
+}
+
+TEST_F(AdmissionTest, RefusesWhatDoesNotFitTheContextAndNamesAllNumbers) {
+  submit_.mutable_spec()->mutable_stop()->set_max_new_tokens(126);
+  const auto refusal = JudgeSubmit(submit_, pair_);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->reason, RejectReason::kContextLimit);
+  EXPECT_THAT(refusal->message, HasSubstr("prompt of 3 tokens + max_new_tokens 126 = 129 exceeds "
+                                          "the context limit 128 of pair pair"));
+  pair_.context_limit = 0;  // Not known yet.
+  EXPECT_FALSE(JudgeSubmit(submit_, pair_).has_value());
+}
+
+TEST_F(AdmissionTest, DoesNotOverflowOnHugeLimits) {
+  submit_.mutable_spec()->mutable_stop()->set_max_new_tokens(std::numeric_limits<int32_t>::max());
+  EXPECT_TRUE(JudgeSubmit(submit_, pair_).has_value());
+}
+
+TEST_F(AdmissionTest, RefusesParametersOutOfRange) {
+  submit_.mutable_spec()->mutable_sampling()->set_temperature(-1);
+  ExpectRefused("temperature");
+  submit_ = ScriptedScheduler::MakeSubmit(1);
+  submit_.mutable_spec()->mutable_stop()->set_max_new_tokens(0);
+  ExpectRefused("max_new_tokens");
+  submit_ = ScriptedScheduler::MakeSubmit(1);
+  submit_.set_state(std::string(65, 'x'));
+  ExpectRefused("65 bytes");
+  submit_ = ScriptedScheduler::MakeSubmit(1);
+  submit_.mutable_spec()->clear_request_id();
+  ExpectRefused("request_id is empty");
+}
+
+TEST(JudgeLoad, RefusesBeyondItsLimitsAndLetsResumedOnesThrough) {
+  CoreOptions options;
+  options.max_requests = 10;
+  options.max_queued = 2;
+  const auto reason = [&](AdmissionLoad load, bool resumed) -> std::optional<RejectReason> {
+    const auto refusal = JudgeLoad(load, resumed, options);
+    if (!refusal) return std::nullopt;
+    return refusal->reason;
+  };
+  EXPECT_EQ(reason({.live = 9, .newcomers = 1, .must_wait = true}, false), std::nullopt);
+  EXPECT_EQ(reason({.live = 9, .newcomers = 2, .must_wait = true}, false),
+            RejectReason::kQueueFull);
+  EXPECT_EQ(reason({.live = 9, .newcomers = 2, .must_wait = false}, false), std::nullopt);
+  EXPECT_EQ(reason({.live = 9, .newcomers = 2, .must_wait = true}, true), std::nullopt);
+  EXPECT_EQ(reason({.live = 10}, true), RejectReason::kMaxRequests);
+  EXPECT_EQ(reason({.live = 1, .draining = true}, false), RejectReason::kDraining);
+  EXPECT_EQ(reason({.live = 1, .draining = true}, true), std::nullopt);
+}
+
+}  // namespace
+}  // namespace tokenrouter

@@ -1,0 +1,222 @@
+// The part of Placement that lets requests wait for a worker, and ends their wait.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "services/scheduler/placement/placement.h"
+
+namespace tokenrouter {
+
+void Placement::Wait(RequestMachine* request) {
+  if (request->pen().own) {
+    // The large side was the scheduler's wish: routed service can go on at once.
+    request->ReturnToOwnPen();
+    Forward(request);
+    return;
+  }
+  const Role role = request->pen().role;
+  const int pair = request->origin().pair;
+  const bool large_gone = role == Role::kLarge && PoolEmpty(pair, role);
+  if (large_gone && state_->options.large_pool_gone == LargePoolGone::kSmallOnly) {
+    Forget(request);
+    request->FallBackToSmall();
+    Forward(request);
+    return;
+  }
+  if (large_gone && state_->options.large_pool_gone == LargePoolGone::kFail) {
+    conclusion_->Reject(request, RejectReason::kLargePoolGone, absl::StatusCode::kUnavailable,
+                        absl::StrCat("pair ", request->spec().pair(),
+                                     " has no large worker; start one, or set --large_pool_gone to "
+                                     "wait or small_only"));
+    return;
+  }
+  request->SetPhase(Phase::kWaiting, state_->now);
+  request->WaitUntil(WaitEnd(*request));
+  state_->timers.Arm({request->wait_until(), request->origin().key, Timer::Kind::kWait});
+  const absl::Time rank = role == Role::kLarge ? request->phase_since() : absl::InfinitePast();
+  if (waiting_[{pair, role}].Add(request->origin().key, rank)) {
+    newcomers_ += request->placed() ? 0 : 1;
+    state_->large_place_waiting[pair] += role == Role::kLarge ? 1 : 0;
+  }
+  if (role == Role::kLarge) MakeRoom(pair);
+}
+
+absl::Time Placement::WaitEnd(const RequestMachine& request) const {
+  const Role role = request.pen().role;
+  const int pair = request.origin().pair;
+  const absl::Time queued = request.phase_since();
+  if (role == Role::kLarge && request.placed() && !PoolEmpty(pair, role)) {
+    return queued + state_->options.large_place_wait;
+  }
+  const absl::Time seat = queued + state_->options.queue_wait;
+  if (!PoolEmpty(pair, role)) return seat;
+  // The time that it queued for a full worker is not held against it, but a pool that comes and
+  // goes does not make it wait for ever.
+  const absl::Time empty = state_->directory.pair(pair).empty_since[Index(role)];
+  const absl::Duration wait =
+      role == Role::kSmall ? state_->options.small_wait : state_->options.large_wait;
+  return std::min(std::max(queued, empty), seat) + wait;
+}
+
+void Placement::WaitTimer(RequestMachine* request) {
+  if (request->phase() != Phase::kWaiting) return;
+  // The cause of the wait may have changed since the timer was set.
+  const absl::Time until = WaitEnd(*request);
+  if (state_->now < until) {
+    if (until != request->wait_until()) {
+      request->WaitUntil(until);
+      state_->timers.Arm({until, request->origin().key, Timer::Kind::kWait});
+    }
+    return;
+  }
+  const Role role = request->pen().role;
+  RejectReason reason = RejectReason::kQueueTimeout;
+  absl::StatusCode code = absl::StatusCode::kResourceExhausted;
+  if (PoolEmpty(request->origin().pair, role)) {
+    reason = role == Role::kSmall ? RejectReason::kNoSmallWorker : RejectReason::kLargePoolGone;
+    code = absl::StatusCode::kUnavailable;
+  }
+  const std::string waited = absl::FormatDuration(state_->now - request->phase_since());
+  conclusion_->Reject(request, reason, code,
+                      absl::StrCat("waited ", waited, " for a ", RoleName(role), " worker of pair ",
+                                   request->spec().pair(), " with room"));
+}
+
+void Placement::Forget(RequestMachine* request) {
+  const auto pool = waiting_.find({request->origin().pair, request->pen().role});
+  if (pool == waiting_.end() || !pool->second.Remove(request->origin().key)) return;
+  newcomers_ -= request->placed() ? 0 : 1;
+  state_->large_place_waiting[pool->first.first] -= pool->first.second == Role::kLarge ? 1 : 0;
+}
+
+void Placement::Ended(RequestMachine* request) {
+  Forget(request);
+  if (LineOf(request->origin().pair, Role::kLarge)) ended_in_.insert(request->origin().pair);
+}
+
+void Placement::Clear() {
+  waiting_.clear();
+  state_->large_place_waiting.clear();
+  look_again_.clear();
+  ended_in_.clear();
+  newcomers_ = 0;
+}
+
+bool Placement::OthersWait(const RequestMachine& request) const {
+  const auto line = waiting_.find({request.origin().pair, Role::kLarge});
+  if (line == waiting_.end()) return false;
+  const auto first = line->second.Next({});
+  return first && first->second != request.origin().key;
+}
+
+size_t Placement::large_waiting() const {
+  size_t waiting = 0;
+  for (const auto& [pool, line] : waiting_) {
+    if (pool.second == Role::kLarge) waiting += line.size();
+  }
+  return waiting;
+}
+
+WaitLine* Placement::LineOf(int pair, Role role) {
+  const auto line = waiting_.find({pair, role});
+  return line == waiting_.end() || line->second.empty() ? nullptr : &line->second;
+}
+
+bool Placement::PoolEmpty(int pair, Role role) const {
+  return state_->directory.pair(pair).workers[Index(role)].empty();
+}
+
+bool Placement::AnyRoom(int pair, Role role) const {
+  for (const StreamId stream : state_->directory.pair(pair).workers[Index(role)]) {
+    const AttachedWorker& worker = *state_->directory.Find(stream);
+    if (!worker.draining && worker.has_seat() && worker.kv.LackingFor(1) == 0) return true;
+  }
+  return false;
+}
+
+void Placement::RetryWaiting(int pair) {
+  if (WaitLine* const line = LineOf(pair, Role::kSmall)) {
+    // Placing changes the line, so each step looks for the next one: a frame that frees one seat
+    // costs one request, however many wait.
+    std::optional<WaitLine::Spot> spot;
+    while (AnyRoom(pair, Role::kSmall) && (spot = line->Next(spot))) {
+      RequestMachine* const request = state_->requests.Find(spot->second);
+      if (request != nullptr && request->phase() == Phase::kWaiting) Forward(request);
+    }
+  }
+  MakeRoom(pair);
+}
+
+void Placement::JudgeWaiting(int pair, Role role) {
+  WaitLine* const line = LineOf(pair, role);
+  if (line == nullptr) return;
+  const std::vector<WaitLine::Spot> spots(line->spots().begin(), line->spots().end());
+  for (const auto& [since, key] : spots) {
+    RequestMachine* const request = state_->requests.Find(key);
+    if (request != nullptr && request->phase() == Phase::kWaiting) Forward(request);
+  }
+}
+
+void Placement::MakeRoom(int pair) {
+  WaitLine* const line = LineOf(pair, Role::kLarge);
+  if (line == nullptr) return;
+  size_t freeing = 0;
+  for (const StreamId stream : state_->directory.pair(pair).workers[Index(Role::kLarge)]) {
+    const AttachedWorker& worker = *state_->directory.Find(stream);
+    if (!worker.draining && !worker.has_seat()) freeing += worker.closing.size();
+  }
+  std::optional<WaitLine::Spot> spot;
+  while ((spot = line->Next(spot))) {
+    RequestMachine* const request = state_->requests.Find(spot->second);
+    AttachedWorker* worker = Choose(*request, Role::kLarge);
+    if (worker == nullptr && freeing > 0) {
+      --freeing;  // A seat is on its way to it.
+      continue;
+    }
+    if (worker == nullptr && StillCloses(*request)) continue;
+    absl::Time& look_again = look_again_.try_emplace(pair, absl::InfinitePast()).first->second;
+    if (worker == nullptr) {
+      if (state_->now < look_again) return;
+      if (!room_.MakeFor(*request)) {
+        look_again = state_->now + kLookAgain;
+        return;
+      }
+      worker = Choose(*request, Role::kLarge);
+    }
+    // Without a worker even now: the seat is free once its owner says so.
+    if (worker != nullptr) Place(request, worker);
+  }
+}
+
+bool Placement::StillCloses(const RequestMachine& request) const {
+  const Pair& pair = state_->directory.pair(request.origin().pair);
+  for (const StreamId stream : pair.workers[Index(Role::kLarge)]) {
+    if (state_->directory.Find(stream)->closing.contains(request.origin().key)) return true;
+  }
+  return false;
+}
+
+void Placement::MakeRoomAnywhere() {
+  for (int pair = 0; pair < state_->directory.pairs(); ++pair) MakeRoom(pair);
+}
+
+void Placement::MakeRoomOfEnded() {
+  for (const int pair : std::exchange(ended_in_, {})) MakeRoom(pair);
+}
+
+void Placement::LeaveLarge(RequestMachine* request) {
+  if (request->side(Role::kLarge).worker == 0) return;
+  room_.Left(*request);
+  const int pair = request->origin().pair;
+  WaitLine* const line = LineOf(pair, Role::kLarge);
+  if (line == nullptr) return;
+  const RequestMachine* const waiting = state_->requests.Find(line->Next({})->second);
+  if (Choose(*waiting, Role::kLarge) != nullptr || room_.MakeFor(*waiting, request->origin().key)) {
+    MakeRoom(pair);
+  }
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,34 @@
+#include "services/scheduler/request/credit.h"
+
+#include <gtest/gtest.h>
+
+namespace tokenrouter {
+namespace {
+
+TEST(Credit, IsRaisedInHalfWindows) {
+  EXPECT_FALSE(RaisesCredit(/*told=*/64, /*acked=*/31, /*window=*/64));
+  EXPECT_TRUE(RaisesCredit(64, 32, 64));
+  EXPECT_TRUE(RaisesCredit(10, 10, 1));
+}
+
+TEST(Credit, IsRaisedBeforeAWriterThatTheClientKeepsUpWithParks) {
+  for (Position window = 1; window <= 80; ++window) {
+    // Parked at what it was told, and the client has read everything.
+    EXPECT_TRUE(RaisesCredit(/*told=*/100, /*acked=*/100, window)) << window;
+  }
+}
+
+TEST(Credit, GoesWithThePenOnlyWhenLittleIsLeft) {
+  EXPECT_FALSE(RaisesCreditWithPen(/*told=*/64, /*committed=*/10, /*acked=*/10, 64));
+  EXPECT_TRUE(RaisesCreditWithPen(64, 40, 40, 64));
+  EXPECT_FALSE(RaisesCreditWithPen(64, 40, 0, 64)) << "the client has read nothing";
+}
+
+TEST(Credit, HoldsDeparturesOfRequestsWithStopStringsOnly) {
+  EXPECT_TRUE(HoldsDeparture(true, /*committed=*/109, /*acked=*/100, /*window=*/16));
+  EXPECT_FALSE(HoldsDeparture(true, 108, 100, 16));
+  EXPECT_FALSE(HoldsDeparture(false, 200, 100, 16));
+}
+
+}  // namespace
+}  // namespace tokenrouter

@@ -1,0 +1,246 @@
+#include "services/scheduler/request/request_machine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "libs/routing/algorithm.h"
+#include "libs/routing/wire_types.h"
+#include "libs/status/check.h"
+#include "services/scheduler/request/catch_up.h"
+#include "services/scheduler/request/credit.h"
+
+namespace tokenrouter {
+namespace {
+
+// Rows: from; columns: to. The table of the Phase enum.
+constexpr bool kLegal[kPhases][kPhases] = {
+    /* waiting */ {true, true, true, true, true},
+    /* held */ {true, true, true, true, true},
+    /* releasable */ {true, false, true, true, true},
+    /* running */ {true, true, true, true, true},
+    /* ended */ {false, false, false, false, false},
+};
+
+// What a reopen must repeat is the rest of the turn, not the turn as it was given.
+void CountDown(int32_t written, v1::Turn* turn) {
+  turn->set_verify(0);
+  if (turn->window().kind() != v1::Window::KIND_TOKENS) return;
+  turn->mutable_window()->set_tokens(std::max(1, turn->window().tokens() - written));
+}
+
+Author AuthorOfByte(char byte) { return byte == 2 ? Author::kLarge : Author::kSmall; }
+
+}  // namespace
+
+RequestMachine::RequestMachine(Origin origin, v1::GenerationSpec spec, TokenHistory history,
+                               std::string state, Pen pen, Position credit_window)
+    : origin_(origin),
+      spec_(std::move(spec)),
+      credit_window_(credit_window),
+      history_(std::move(history)),
+      state_(std::move(state)),
+      pen_(std::move(pen)),
+      acked_(history_.prompt_length()),
+      phase_since_(origin.submitted_at),
+      committed_at_(origin.submitted_at),
+      stalled_since_(origin.submitted_at) {
+  TR_CHECK(history_.tail().empty());
+}
+
+bool RequestMachine::WellFormed(const v1::RowReport& row) const {
+  const int ids = row.ids_size();
+  if (static_cast<int>(row.authors().size()) != ids) return false;
+  if (row.entropies_size() != ids && row.entropies_size() != 0) return false;
+  if (row.logprobs_size() != ids && row.logprobs_size() != 0) return false;
+  if (row.state().size() > kMaxRequestState) return false;
+  if (row.has_departure() && !FromWire(row.departure().to()).ok()) return false;
+  if (row.has_departure() && row.departure().verify() > row.tail_size()) return false;
+  if (!row.has_departure() && row.tail_size() > 0) return false;
+  for (const char author : row.authors()) {
+    if (author != 1 && author != 2) return false;
+  }
+  return true;
+}
+
+std::optional<DropReason> RequestMachine::Refuses(Role role, StreamId worker,
+                                                  const v1::RowReport& row) const {
+  const Side& side = sides_[static_cast<int>(role)];
+  if (side.worker != worker || row.epoch() != side.epoch) return DropReason::kEpoch;
+  // Before its release a worker can only park or fail.
+  const bool writes = row.ids_size() > 0 || row.has_departure();
+  const bool its_turn = phase_ == Phase::kRunning || (phase_ == Phase::kReleasable && !writes);
+  if (pen_.role != role || !its_turn) return DropReason::kPen;
+  if (row.base_position() != history_.committed()) return DropReason::kBase;
+  if (!WellFormed(row)) return DropReason::kMalformed;
+  return std::nullopt;
+}
+
+void RequestMachine::UpdateOtherSide(Role role, const v1::RowReport& row) {
+  Side& side = mutable_side(role);
+  if (side.known <= history_.committed()) return;
+  std::vector<TokenId> replacement(row.ids().begin(), row.ids().end());
+  replacement.insert(replacement.end(), row.tail().begin(), row.tail().end());
+  side.Know(KnownAfterReplace(side.known, history_.committed(), history_.tail(), replacement));
+}
+
+Position RequestMachine::Unread(Role role) const {
+  return std::max<Position>(1, history_.size() - side(role).read);
+}
+
+void RequestMachine::SetParked(Role role, const v1::RowReport& row) {
+  // A newer credit may be under way to it; then it goes on by itself.
+  parked_ = row.parked() && history_.committed() >= mutable_side(role).credit;
+}
+
+void RequestMachine::NoteCached(const v1::RowReport& row) {
+  const bool wrote = row.ids_size() > 0 || row.has_departure();
+  if (wrote && !cached_ids_.has_value()) cached_ids_ = row.cached_ids();
+}
+
+void RequestMachine::Accept(Role role, const v1::RowReport& row) {
+  // A row that only says that it parks has not touched the history or its turn.
+  if (row.ids_size() == 0 && !row.has_departure()) {
+    SetParked(role, row);
+    return;
+  }
+  UpdateOtherSide(Other(role), row);
+  int32_t written = 0;
+  for (int i = 0; i < row.ids_size(); ++i) {
+    const Author author = AuthorOfByte(row.authors()[i]);
+    written += author == AuthorOf(role) ? 1 : 0;
+    const float entropy = row.entropies_size() > 0 ? row.entropies(i) : 0.0f;
+    history_.Commit(row.ids(i), author, entropy);
+  }
+  history_.ReplaceTail({row.tail().data(), static_cast<size_t>(row.tail_size())});
+  Side& side = mutable_side(role);
+  side.known = history_.size();
+  // The token drawn last is read with the next step.
+  side.read = history_.size() - (row.ids_size() > 0 ? 1 : 0);
+  state_ = row.state();
+  reopens_ = 0;
+  SetParked(role, row);
+  CountDownPen(written);
+}
+
+void RequestMachine::CountDownPen(int32_t written) {
+  CountDown(written, &pen_.turn);
+  // A small turn that did not begin stays as it is.
+  if (!pen_.own || pen_.own->role == Role::kSmall) return;
+  v1::Turn& own = pen_.own->turn;
+  const bool over =
+      own.window().kind() == v1::Window::KIND_TOKENS && own.window().tokens() <= written;
+  CountDown(written, &own);
+  if (!over) return;
+  // The end of a window gives the pen to the other side, as in a worker.
+  pen_.own->role = Role::kSmall;
+  own.mutable_window()->Clear();
+  own.mutable_window()->set_kind(v1::Window::KIND_OWN_RULE);
+}
+
+void RequestMachine::GivePen(Pen pen) {
+  pen_ = std::move(pen);
+  parked_ = false;
+}
+
+void RequestMachine::ReturnToOwnPen() {
+  TR_CHECK(pen_.own.has_value()) << "request " << origin_.key;
+  Pen pen;
+  pen.role = pen_.own->role;
+  pen.turn = std::move(pen_.own->turn);
+  GivePen(std::move(pen));
+}
+
+void RequestMachine::FallBackToSmall() {
+  for (Side& side : sides_) side.Know(std::min(side.known, history_.committed()));
+  history_.ReplaceTail({});
+  Pen pen;
+  pen.turn.mutable_window()->set_kind(v1::Window::KIND_UNTIL_END);
+  GivePen(std::move(pen));
+  degraded_ = true;
+}
+
+bool RequestMachine::HoldsDeparture() const {
+  return pen_.role == Role::kLarge &&
+         ::tokenrouter::HoldsDeparture(spec_.string_stops(), history_.committed(), acked_,
+                                       credit_window_);
+}
+
+void RequestMachine::FillOpen(Role role, StreamId worker, int numerics_class, v1::Open* open) {
+  Side& side = mutable_side(role);
+  const bool class_changed = side.numerics_class != 0 && side.numerics_class != numerics_class;
+  if (class_changed && history_.generated() > 0) degraded_ = true;
+  side = {.worker = worker,
+          .epoch = side.epoch + 1,
+          .known = history_.size(),
+          .read = pen_.role == role ? 0 : history_.size(),  // It has time until its first turn.
+          .credit = acked_ + credit_window_,
+          .numerics_class = numerics_class};
+  placed_ = true;
+  open->set_request(origin_.key);
+  open->set_epoch(side.epoch);
+  *open->mutable_spec() = spec_;
+  open->mutable_ids()->Add(history_.ids().begin(), history_.ids().end());
+  open->set_tail(history_.size() - history_.committed());
+  open->set_state(state_);
+  open->set_credit(side.credit);
+  if (pen_.role == role) *open->mutable_turn() = pen_.turn;
+}
+
+void RequestMachine::FillExtend(Role role, v1::Extend* extend) {
+  Side& side = mutable_side(role);
+  extend->set_request(origin_.key);
+  extend->set_epoch(side.epoch);
+  extend->set_base(side.known);
+  const auto ids = history_.IdsFrom(side.known);
+  extend->mutable_ids()->Add(ids.begin(), ids.end());
+  extend->set_tail(history_.size() - history_.committed());
+  extend->set_state(state_);
+  if (pen_.role == role) *extend->mutable_turn() = pen_.turn;
+  side.known = history_.size();
+}
+
+bool RequestMachine::Forget(Role role, uint32_t epoch, Position have) {
+  Side& side = mutable_side(role);
+  if (epoch != side.epoch || side.worker == 0 || have < 0 || have >= side.known) return false;
+  side.Know(have);
+  return true;
+}
+
+void RequestMachine::LoseSide(Role role, ReopenCause cause) {
+  Side& side = mutable_side(role);
+  side.lost_by = cause;
+  side.worker = 0;
+  side.Know(0);
+  side.credit = 0;
+  if (pen_.role == role) parked_ = false;
+}
+
+bool RequestMachine::Acknowledge(Position position, absl::Time now) {
+  position = std::min(position, history_.committed());
+  if (position <= acked_) return false;
+  acked_ = position;
+  stalled_since_ = now;
+  return true;
+}
+
+std::optional<Position> RequestMachine::RaiseCredit(Role role, bool with_pen) {
+  Side& side = mutable_side(role);
+  if (side.worker == 0) return std::nullopt;
+  const bool raises =
+      with_pen ? RaisesCreditWithPen(side.credit, history_.committed(), acked_, credit_window_)
+               : RaisesCredit(side.credit, acked_, credit_window_);
+  if (!raises) return std::nullopt;
+  side.credit = acked_ + credit_window_;
+  if (pen_.role == role) parked_ = false;
+  return side.credit;
+}
+
+void RequestMachine::SetPhase(Phase phase, absl::Time now) {
+  TR_CHECK(kLegal[static_cast<int>(phase_)][static_cast<int>(phase)])
+      << "request " << origin_.key << " from " << kPhaseNames[static_cast<int>(phase_)] << " to "
+      << kPhaseNames[static_cast<int>(phase)];
+  if (phase_ != phase) phase_since_ = now;
+  phase_ = phase;
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,129 @@
+// PeerStreams joins the gRPC streams of one kind of peer to the scheduler's loop: what a stream
+// reads is posted to the loop, what the loop says is written without blocking.
+// Ownership: the reactors delete themselves; this object must outlive all of them, so stop the
+// server first. `loop` must outlive it.
+// Threads: Accept runs on gRPC threads; everything else, and both handlers, on the loop.
+// Errors: a peer that does not read what it is sent (kPendingFrames wait), or that sends while the
+// loop's mailbox is full, has its stream ended with RESOURCE_EXHAUSTED.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "libs/concurrency/mutex.h"
+#include "libs/concurrency/owner_loop.h"
+#include "libs/rpc/server_stream.h"
+#include "services/scheduler/options/core_options.h"
+
+namespace tokenrouter {
+
+template <typename In, typename Out>
+class PeerStreams {
+ public:
+  using Stream = ServerStream<In, Out>;
+  using Writer = StreamWriter<Out>;
+  struct Handlers {
+    std::function<void(StreamId, const In&)> on_frame;
+    std::function<void(StreamId)> on_gone;
+  };
+  static constexpr size_t kPendingFrames = 4096;
+
+  PeerStreams(OwnerLoop* loop, Handlers handlers) : loop_(loop), handlers_(std::move(handlers)) {}
+
+  // The reactor of a new stream.
+  Stream* Accept() {
+    return Stream::Start(
+        [this](std::shared_ptr<Writer> writer) {
+          auto peer = std::make_shared<Peer>();
+          peer->id = next_id_.fetch_add(1);
+          peer->writer = std::move(writer);
+          return typename Stream::Handlers{
+              .on_read = [this, peer](In frame) { Read(peer, std::move(frame)); },
+              .on_closed = [this, peer] { Closed(peer); }};
+        },
+        kPendingFrames);
+  }
+
+  // Takes the content of `frame`.
+  void Send(StreamId stream, Out* frame) {
+    const auto found = peers_.find(stream);
+    if (found == peers_.end()) return;
+    Out content;
+    content.Swap(frame);
+    if (!found->second->writer->Write(std::move(content))) unwritable_.push_back(stream);
+  }
+
+  // Ends a stream that the core has forgotten; no on_gone follows.
+  void Close(StreamId stream, const absl::Status& why) {
+    const auto found = peers_.find(stream);
+    if (found == peers_.end()) return;
+    found->second->gone = true;
+    found->second->writer->Finish(why);
+    peers_.erase(found);
+  }
+
+  // Ends what could not be written to and tells of streams whose end found the mailbox full. Call
+  // after each batch. Returns whether there was anything to tell.
+  bool Settle() {
+    std::vector<std::shared_ptr<Peer>> ended;
+    {
+      MutexLock lock(&mutex_);
+      ended.swap(unposted_);
+    }
+    for (const auto& peer : ended) Gone(peer);
+    const std::vector<StreamId> unwritable = std::exchange(unwritable_, {});
+    for (const StreamId stream : unwritable) {
+      const auto found = peers_.find(stream);
+      if (found == peers_.end()) continue;
+      found->second->writer->Abandon(
+          absl::ResourceExhaustedError("the peer does not read what it is sent"));
+      Gone(std::shared_ptr<Peer>(found->second));
+    }
+    return !ended.empty() || !unwritable.empty();
+  }
+
+ private:
+  struct Peer {
+    StreamId id = 0;
+    std::shared_ptr<Writer> writer;
+    bool gone = false;  // Owned by the loop.
+  };
+
+  void Read(const std::shared_ptr<Peer>& peer, In frame) {
+    const bool posted = loop_->Post([this, peer, frame = std::move(frame)] {
+      if (peer->gone) return;
+      peers_.try_emplace(peer->id, peer);
+      handlers_.on_frame(peer->id, frame);
+    });
+    if (!posted) {
+      peer->writer->Abandon(absl::ResourceExhaustedError("the scheduler's mailbox is full"));
+    }
+  }
+
+  void Closed(const std::shared_ptr<Peer>& peer) {
+    if (loop_->Post([this, peer] { Gone(peer); })) return;
+    // At most one entry per stream.
+    MutexLock lock(&mutex_);
+    unposted_.push_back(peer);
+  }
+
+  void Gone(const std::shared_ptr<Peer>& peer) {
+    if (peer->gone) return;
+    peer->gone = true;
+    if (peers_.erase(peer->id) > 0) handlers_.on_gone(peer->id);
+  }
+
+  OwnerLoop* const loop_;
+  const Handlers handlers_;
+  std::atomic<StreamId> next_id_{1};
+  absl::flat_hash_map<StreamId, std::shared_ptr<Peer>> peers_;  // Owned by the loop.
+  std::vector<StreamId> unwritable_;                            // Owned by the loop.
+  Mutex mutex_;
+  std::vector<std::shared_ptr<Peer>> unposted_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tokenrouter

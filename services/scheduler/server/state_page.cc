@@ -1,0 +1,35 @@
+#include "services/scheduler/server/state_page.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <future>
+#include <memory>
+#include <utility>
+
+namespace tokenrouter {
+
+absl::StatusOr<std::string> StatePage(OwnerLoop* loop,
+                                      std::function<void(v1::GetStateReply*)> fill) {
+  // The answer may come after the caller has given up.
+  auto promise = std::make_shared<std::promise<v1::GetStateReply>>();
+  std::future<v1::GetStateReply> answer = promise->get_future();
+  const bool posted = loop->Post([promise, fill = std::move(fill)] {
+    v1::GetStateReply reply;
+    fill(&reply);
+    promise->set_value(std::move(reply));
+  });
+  if (!posted) return absl::UnavailableError("the scheduler's mailbox is full");
+  if (answer.wait_for(absl::ToChronoMilliseconds(kStatePageWait)) != std::future_status::ready) {
+    return absl::UnavailableError("the scheduler's loop has not answered for 1 s");
+  }
+  google::protobuf::util::JsonPrintOptions print;
+  print.add_whitespace = true;
+  print.always_print_primitive_fields = true;
+  print.preserve_proto_field_names = true;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(answer.get(), &text, print);
+  if (!status.ok()) return absl::InternalError(std::string(status.message()));
+  return text;
+}
+
+}  // namespace tokenrouter

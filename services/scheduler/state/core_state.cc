@@ -1,0 +1,107 @@
+#include "services/scheduler/state/core_state.h"
+
+#include <algorithm>
+
+#include "services/scheduler/request/wait_bound.h"
+
+namespace tokenrouter {
+namespace {
+
+void CountWait(const CoreState& state, const RequestMachine& request, AttachedWorker* worker) {
+  if (worker->hello.device_key().empty()) return;
+  const absl::Duration step = PredictStep(state, *worker, worker->ready, worker->ready);
+  const WaitBound bound = BoundOf(request, state.now, state.options.defer_cap);
+  worker->oldest_ready = std::min(worker->oldest_ready, state.now);
+  worker->serve_by = std::min(worker->serve_by, ServeBy(bound, step));
+}
+
+}  // namespace
+
+int32_t ActiveRequests(const CoreState& state, int pair) {
+  const auto waiting = state.large_place_waiting.find(pair);
+  return state.requests.live(pair) -
+         (waiting == state.large_place_waiting.end() ? 0 : waiting->second);
+}
+
+BatchingPolicy PolicyOf(const CoreState& state, int pair) {
+  const CoreOptions& options = state.options;
+  if (options.batching.kind != BatchingPolicy::Kind::kModel) return options.batching;
+  const PairModel& model = state.ModelOf(pair);
+  BatchingPolicy policy = model.Policy(ActiveRequests(state, pair));
+  if (options.shared_threshold > 0 && model.shared_device()) {
+    policy.kind = BatchingPolicy::Kind::kModel;
+    policy.m_large = options.shared_threshold;
+  }
+  return policy;
+}
+
+absl::Duration PredictStep(const CoreState& state, const AttachedWorker& worker, int32_t rows,
+                           int64_t new_ids) {
+  return absl::Milliseconds(state.ModelOf(worker.pair).PredictMs(worker.role, rows, new_ids));
+}
+
+void WaitAnew(const CoreState& state, AttachedWorker* worker) {
+  worker->oldest_ready = absl::InfiniteFuture();
+  worker->serve_by = absl::InfiniteFuture();
+  if (worker->ready == 0) return;
+  for (const uint64_t key : worker->open) {
+    const RequestMachine* const request = state.requests.Find(key);
+    if (request->counted_on() == worker->stream) CountWait(state, *request, worker);
+  }
+}
+
+PairModel& CoreState::ModelOf(int pair) const {
+  while (static_cast<int>(models_.size()) <= pair) {
+    models_.push_back(std::make_unique<PairModel>(options.model));
+  }
+  return *models_[static_cast<size_t>(pair)];
+}
+
+ServiceMode CoreState::ModeOf(int pair) const { return forced_mode.value_or(ModelOf(pair).mode()); }
+
+void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker) {
+  NoteCommand(worker);
+  if (request->counted_on() == worker->stream) return CountUnread(request, worker);
+  CountIdle(state, request);
+  request->CountOn(worker->stream);
+  // Whatever it ran before had ended, or was taken back.
+  if (worker->ready == 0) {
+    worker->step = {};
+    worker->step_from_idle = true;
+  }
+  ++worker->ready;
+  CountUnread(request, worker);
+  state->may_start.insert(worker->stream);
+  CountWait(*state, *request, worker);
+}
+
+void CountUnread(RequestMachine* request, AttachedWorker* worker) {
+  if (request->counted_on() != worker->stream) return;
+  const Position ids = request->Unread(worker->role);
+  worker->unread_ids += ids - request->counted_ids();
+  request->CountIds(ids);
+}
+
+void CountIdle(CoreState* state, RequestMachine* request) {
+  if (request->counted_on() == 0) return;
+  AttachedWorker* const worker = state->directory.Find(request->counted_on());
+  if (worker != nullptr) {
+    --worker->ready;
+    worker->unread_ids -= request->counted_ids();
+  }
+  request->CountOn(0);
+  request->CountIds(0);
+}
+
+void StartStall(CoreState* state, RequestMachine* request) {
+  request->StallsFrom(state->now);
+  ArmStall(state, request, state->now + state->options.client_stall);
+}
+
+void ArmStall(CoreState* state, RequestMachine* request, absl::Time at) {
+  if (request->stall_armed()) return;
+  request->ArmStall(true);
+  state->timers.Arm({at, request->origin().key, Timer::Kind::kStall});
+}
+
+}  // namespace tokenrouter

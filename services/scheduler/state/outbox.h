@@ -1,0 +1,78 @@
+// Outbox gathers what one batch of input produces, one frame per peer, and hands each frame out at
+// Flush. Output is the other end: streams in the server, the simulated network in the simulator.
+// Ownership: owns the frames; they are cleared, not freed, between batches, so that their memory is
+// reused. An Output may swap a frame's content away.
+// Threads: lives on the scheduler's loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "proto/scheduler.pb.h"
+#include "services/scheduler/options/core_options.h"
+
+namespace tokenrouter {
+
+class Output {
+ public:
+  virtual ~Output() = default;
+  virtual void ToGateway(StreamId stream, v1::SchedulerFrame* frame) = 0;
+  virtual void ToWorker(StreamId stream, v1::CommandFrame* frame) = 0;
+  // Ends a stream from this side. A stream that ended already is ignored. The core has forgotten it
+  // and needs no word of its end.
+  virtual void CloseGateway(StreamId stream, const absl::Status& why) = 0;
+  virtual void CloseWorker(StreamId stream, const absl::Status& why) = 0;
+};
+
+template <typename Frame>
+class OutFrames {
+ public:
+  // The frame in the making for this peer.
+  Frame& Get(StreamId stream) {
+    auto& slot = slots_[stream];
+    if (slot == nullptr) slot = std::make_unique<Slot>();
+    if (!slot->dirty) {
+      slot->dirty = true;
+      dirty_.push_back(stream);
+    }
+    return slot->frame;
+  }
+  // What was not sent to this peer yet is dropped.
+  void Forget(StreamId stream) { slots_.erase(stream); }
+
+  // Calls send(stream, Frame*) in the order in which peers were first written to.
+  template <typename Send>
+  int Flush(uint64_t term, const Send& send) {
+    int sent = 0;
+    for (const StreamId stream : dirty_) {
+      const auto found = slots_.find(stream);
+      if (found == slots_.end() || !found->second->dirty) continue;
+      Slot& slot = *found->second;
+      slot.dirty = false;
+      slot.frame.set_term(term);
+      send(stream, &slot.frame);
+      slot.frame.Clear();
+      ++sent;
+    }
+    dirty_.clear();
+    return sent;
+  }
+
+ private:
+  struct Slot {
+    Frame frame;
+    bool dirty = false;
+  };
+  absl::flat_hash_map<StreamId, std::unique_ptr<Slot>> slots_;
+  std::vector<StreamId> dirty_;
+};
+
+struct Outbox {
+  OutFrames<v1::SchedulerFrame> gateways;
+  OutFrames<v1::CommandFrame> workers;
+};
+
+}  // namespace tokenrouter

@@ -1,0 +1,62 @@
+#include "services/scheduler/workers/kv_ledger.h"
+
+#include <algorithm>
+
+namespace tokenrouter {
+namespace {
+
+// The reserve is a block for each sequence, but no larger share of all blocks than this.
+constexpr int64_t kLargestReserveShare = 8;
+
+}  // namespace
+
+int64_t KvLedger::LackingFor(Position ids) const {
+  if (!limited() || places_.empty()) return 0;
+  const int64_t reserve = std::min<int64_t>(size() + 1, total_blocks_ / kLargestReserveShare);
+  return std::max<int64_t>(0, blocks_in_use_ + BlocksOf(ids) + reserve - total_blocks_);
+}
+
+int64_t KvLedger::Overdrawn() const {
+  return limited() ? std::max<int64_t>(0, blocks_in_use_ - total_blocks_) : 0;
+}
+
+void KvLedger::Open(uint64_t request, Position ids, absl::Time now) {
+  places_.try_emplace(request, Place{.since = now, .idle_since = now});
+  Resize(request, ids);
+}
+
+void KvLedger::Resize(uint64_t request, Position ids) {
+  const auto found = places_.find(request);
+  if (found == places_.end()) return;
+  const int64_t blocks = BlocksOf(ids);
+  blocks_in_use_ += blocks - found->second.blocks;
+  found->second.blocks = blocks;
+}
+
+absl::Duration KvLedger::BeginVisit(uint64_t request, absl::Time now) {
+  const auto found = places_.find(request);
+  if (found == places_.end()) return absl::ZeroDuration();
+  Place& place = found->second;
+  const bool returns = place.used && place.idle_since != absl::InfiniteFuture();
+  const absl::Duration away = returns ? now - place.idle_since : absl::ZeroDuration();
+  place.returns += returns;
+  place.away += away;
+  place.used = true;
+  place.idle_since = absl::InfiniteFuture();
+  return away;
+}
+
+void KvLedger::EndVisit(uint64_t request, absl::Time now) {
+  const auto found = places_.find(request);
+  if (found == places_.end() || found->second.idle_since != absl::InfiniteFuture()) return;
+  found->second.idle_since = now;
+}
+
+void KvLedger::Close(uint64_t request) {
+  const auto found = places_.find(request);
+  if (found == places_.end()) return;
+  blocks_in_use_ -= found->second.blocks;
+  places_.erase(found);
+}
+
+}  // namespace tokenrouter

@@ -1,0 +1,35 @@
+#include "services/scheduler/workers/watchdog.h"
+
+#include <gtest/gtest.h>
+
+namespace tokenrouter {
+namespace {
+
+constexpr CoreOptions kOptions;
+
+WorkerHealth After(absl::Duration silent, absl::Duration elapsed, absl::Duration predicted) {
+  const absl::Time start = absl::UnixEpoch();
+  return JudgeWorker({start, elapsed, predicted}, kOptions, start + silent);
+}
+
+TEST(Watchdog, CallsAWorkerSilentAfterThreeHeartbeats) {
+  EXPECT_EQ(After(absl::Seconds(3), {}, {}), WorkerHealth::kAlive);
+  EXPECT_EQ(After(absl::Milliseconds(3001), {}, {}), WorkerHealth::kSilent);
+}
+
+TEST(Watchdog, MeasuresAStepByItsPrediction) {
+  constexpr absl::Duration kShort = absl::Milliseconds(1);
+  EXPECT_EQ(After({}, absl::Seconds(5), kShort), WorkerHealth::kAlive);
+  EXPECT_EQ(After({}, absl::Seconds(6), kShort), WorkerHealth::kWedged);
+  // A prefill that was said to take a second may take twenty.
+  EXPECT_EQ(After({}, absl::Seconds(19), absl::Seconds(1)), WorkerHealth::kAlive);
+  EXPECT_EQ(After({}, absl::Seconds(21), absl::Seconds(1)), WorkerHealth::kWedged);
+}
+
+TEST(Watchdog, IsPatientWithAWorkerThatCannotPredictYet) {
+  EXPECT_EQ(After({}, absl::Seconds(60), {}), WorkerHealth::kAlive);
+  EXPECT_EQ(After({}, absl::Seconds(61), {}), WorkerHealth::kWedged);
+}
+
+}  // namespace
+}  // namespace tokenrouter

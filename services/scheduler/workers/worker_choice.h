@@ -1,0 +1,33 @@
+// Which worker of a pool takes a request. Pure: a table in, an index out.
+// Order: the numerics class that wrote before, the most ids still held, the fewest sequences less
+// what its cached KV is worth, the most free blocks, the oldest stream.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "services/scheduler/options/core_options.h"
+
+namespace tokenrouter {
+
+struct WorkerCandidate {
+  StreamId stream = 0;
+  bool open_for_new = true;  // False while draining or while it still closes this very request.
+  bool same_class = true;    // Of the tokens that this role wrote already; true if none.
+  Position held = 0;         // Ids of the request that it still has.
+  int32_t sequences = 0;
+  int32_t prefix_worth = 0;   // In sequences: prefix_affinity.h.
+  int32_t max_sequences = 0;  // 0: no limit.
+  int64_t free_blocks = 0;
+  int64_t lacking_blocks = 0;  // For this request.
+
+  bool has_room() const {
+    return lacking_blocks == 0 && (max_sequences == 0 || sequences < max_sequences);
+  }
+};
+
+// Index of the best candidate with room; nothing when there is none.
+std::optional<size_t> ChooseWorker(std::span<const WorkerCandidate> candidates);
+
+}  // namespace tokenrouter
