@@ -1,4 +1,5 @@
-# tr_proto_library(NAME PROTOS a.proto ... [GRPC]) generates C++ next to the build and links protobuf (and gRPC).
+# tr_proto_library(NAME PROTOS package/folder/a.proto ... [GRPC]) generates C++ next to the build and
+# links protobuf (and gRPC). Paths begin at proto/, as in the files' own imports.
 find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 
 function(tr_proto_library name)
@@ -7,15 +8,15 @@ function(tr_proto_library name)
   file(MAKE_DIRECTORY ${out})
   set(generated "")
   foreach(proto ${ARG_PROTOS})
-    get_filename_component(stem ${proto} NAME_WE)
-    set(files ${out}/proto/${stem}.pb.cc ${out}/proto/${stem}.pb.h)
+    string(REGEX REPLACE "\\.proto$" "" stem ${proto})
+    set(files ${out}/${stem}.pb.cc ${out}/${stem}.pb.h)
     set(flags --cpp_out=${out})
     if(ARG_GRPC)
-      list(APPEND files ${out}/proto/${stem}.grpc.pb.cc ${out}/proto/${stem}.grpc.pb.h)
+      list(APPEND files ${out}/${stem}.grpc.pb.cc ${out}/${stem}.grpc.pb.h)
       list(APPEND flags --grpc_out=${out} --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN})
     endif()
     add_custom_command(OUTPUT ${files}
-      COMMAND ${Protobuf_PROTOC_EXECUTABLE} -I ${CMAKE_SOURCE_DIR} ${flags} ${CMAKE_SOURCE_DIR}/proto/${proto}
+      COMMAND ${Protobuf_PROTOC_EXECUTABLE} -I ${CMAKE_SOURCE_DIR}/proto ${flags} ${CMAKE_SOURCE_DIR}/proto/${proto}
       DEPENDS ${CMAKE_SOURCE_DIR}/proto/${proto})
     list(APPEND generated ${files})
   endforeach()

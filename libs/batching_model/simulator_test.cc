@@ -168,7 +168,7 @@ TEST(SimulatorTest, ASmallStepWaitsForAShortLargeOneWhereBothCouldStart) {
   EXPECT_GT(Simulate(setup, {.kind = Kind::kModel})->committed_per_s / greedy, 1.1);
 }
 
-TEST(SimulatorTest, AChangeOfTurnsTakesAHopOnASharedDevice) {
+TEST(SimulatorTest, AChangeOfSidesTakesAHopOnASharedDevice) {
   SimulationSetup setup{.small = Affine(3, 0),
                         .large = Affine(15, 0),
                         .shared_device = true,

@@ -51,7 +51,7 @@ class Engine {
 
   // The sequence is never extended again: it is only kept to be forked, truncated or released.
   // REQUIRES: known, not shelved yet.
-  virtual void Shelve(SequenceId sequence) = 0;
+  virtual void MarkReclaimable(SequenceId sequence) = 0;
 
   // How long a step of so many rows and new ids is expected to take; zero when the engine has no
   // idea yet.

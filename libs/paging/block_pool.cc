@@ -46,7 +46,7 @@ void BlockPool::Release(BlockId block) {
   reclaimable_ += references_[block] > 0 && references_[block] == shelved_[block];
 }
 
-void BlockPool::Shelve(BlockId block) {
+void BlockPool::MarkReclaimable(BlockId block) {
   TR_CHECK(references(block) > shelved_[block]) << "block " << block << " is shelved or free";
   ++shelved_[block];
   reclaimable_ += references_[block] == shelved_[block];

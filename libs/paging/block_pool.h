@@ -38,7 +38,7 @@ class BlockPool {
   // One reference less, one that is not shelved; the block is free when none is left.
   void Release(BlockId block);
   // One of the references becomes a shelved one, until it is released.
-  void Shelve(BlockId block);
+  void MarkReclaimable(BlockId block);
   void ReleaseShelved(BlockId block);
 
   // 0 for a free block.

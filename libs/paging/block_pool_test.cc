@@ -52,7 +52,7 @@ TEST(BlockPoolTest, CountsBlocksThatAreOnlyShelvedAsReclaimable) {
   BlockPool pool(2);
   std::vector<BlockId> blocks;
   ASSERT_THAT(pool.Allocate(2, &blocks), IsOk());
-  pool.Shelve(blocks[0]);
+  pool.MarkReclaimable(blocks[0]);
   EXPECT_EQ(pool.reclaimable(), 1);
   pool.AddReference(blocks[0]);
   EXPECT_EQ(pool.reclaimable(), 0);

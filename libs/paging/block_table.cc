@@ -21,10 +21,10 @@ BlockCount BlockTable::BlocksToAppend(Position count) const {
   return BlocksFor(int64_t{length_} + count, block_size_) - static_cast<BlockCount>(blocks_.size());
 }
 
-void BlockTable::Shelve(BlockPool* pool) {
+void BlockTable::MarkReclaimable(BlockPool* pool) {
   TR_CHECK(!shelved_) << "shelved already";
   shelved_ = true;
-  for (const BlockId block : blocks_) pool->Shelve(block);
+  for (const BlockId block : blocks_) pool->MarkReclaimable(block);
 }
 
 absl::Status BlockTable::Extend(Position count, BlockPool* pool, std::vector<BlockCopy>* copies) {

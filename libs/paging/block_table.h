@@ -37,7 +37,7 @@ class BlockTable {
 
   // Nothing is added any more: the table is only kept to be forked or cut, and its blocks count as
   // reclaimable unless others hold them too. For good.
-  void Shelve(BlockPool* pool);
+  void MarkReclaimable(BlockPool* pool);
   bool shelved() const { return shelved_; }
 
   // Adds `count` positions. Appends to `copies` what must be copied before they are written.

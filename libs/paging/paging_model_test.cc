@@ -95,7 +95,7 @@ class PagingModelTest : public testing::Test {
   void ShelveOne() {
     const uint64_t id = Pick(kSequences);
     if (!model_.contains(id) || !shelved_.insert(id).second) return;
-    tables_.Shelve({id});
+    tables_.MarkReclaimable({id});
   }
 
   void CheckAll() {

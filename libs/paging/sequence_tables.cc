@@ -72,10 +72,10 @@ void SequenceTables::Truncate(SequenceId sequence, Position length) {
   it->second.table.Truncate(length, &pool_);
 }
 
-void SequenceTables::Shelve(SequenceId sequence) {
+void SequenceTables::MarkReclaimable(SequenceId sequence) {
   const auto it = tables_.find(sequence);
   TR_CHECK(it != tables_.end()) << "unknown sequence " << sequence.value;
-  it->second.table.Shelve(&pool_);
+  it->second.table.MarkReclaimable(&pool_);
 }
 
 void SequenceTables::Release(SequenceId sequence) {

@@ -53,7 +53,7 @@ class SequenceTables {
   // 0 <= length <= Length(sequence), or unknown and length 0.
   void Truncate(SequenceId sequence, Position length);
   // The sequence is only kept to be forked or cut from now on. REQUIRES: known, not shelved yet.
-  void Shelve(SequenceId sequence);
+  void MarkReclaimable(SequenceId sequence);
   // Forgets the sequence; an unknown one is ignored.
   void Release(SequenceId sequence);
   // `child` becomes the first `length` tokens of `parent`, sharing whole blocks; a part of a block

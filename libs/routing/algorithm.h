@@ -57,7 +57,7 @@ class RequestState {
   size_t size_ = 0;
 };
 
-// How long the side that is given the pen may write.
+// How long the side that is given the decode grant may write.
 struct Window {
   enum class Kind : uint8_t {
     kTokens = 0,     // So many tokens, then back.

@@ -16,72 +16,72 @@ absl::Status UnknownEnum(const char* field, int value) {
 
 }  // namespace
 
-v1::Role ToWire(Role role) { return role == Role::kSmall ? v1::ROLE_SMALL : v1::ROLE_LARGE; }
+api::Role ToWire(Role role) { return role == Role::kSmall ? api::ROLE_SMALL : api::ROLE_LARGE; }
 
-absl::StatusOr<Role> FromWire(v1::Role role) {
-  if (role == v1::ROLE_SMALL) return Role::kSmall;
-  if (role == v1::ROLE_LARGE) return Role::kLarge;
+absl::StatusOr<Role> FromWire(api::Role role) {
+  if (role == api::ROLE_SMALL) return Role::kSmall;
+  if (role == api::ROLE_LARGE) return Role::kLarge;
   return UnknownEnum("role", role);
 }
 
-v1::FinishReason ToWire(FinishReason reason) {
-  return static_cast<v1::FinishReason>(static_cast<int>(reason));  // The numbers are the same.
+api::FinishReason ToWire(FinishReason reason) {
+  return static_cast<api::FinishReason>(static_cast<int>(reason));  // The numbers are the same.
 }
 
-absl::StatusOr<FinishReason> FromWire(v1::FinishReason reason) {
-  if (reason < v1::FINISH_REASON_UNSPECIFIED || reason > v1::FINISH_REASON_ERROR) {
+absl::StatusOr<FinishReason> FromWire(api::FinishReason reason) {
+  if (reason < api::FINISH_REASON_UNSPECIFIED || reason > api::FINISH_REASON_ERROR) {
     return UnknownEnum("finish reason", reason);
   }
   return static_cast<FinishReason>(static_cast<int>(reason));
 }
 
-v1::Window ToWire(const Window& window) {
-  v1::Window wire;
+wire::Window ToWire(const Window& window) {
+  wire::Window wire;
   switch (window.kind) {
     case Window::Kind::kTokens:
-      wire.set_kind(v1::Window::KIND_TOKENS);
+      wire.set_kind(wire::Window::KIND_TOKENS);
       wire.set_tokens(window.tokens);
       break;
     case Window::Kind::kUntilEnd:
-      wire.set_kind(v1::Window::KIND_UNTIL_END);
+      wire.set_kind(wire::Window::KIND_UNTIL_END);
       break;
     case Window::Kind::kDelimiter:
-      wire.set_kind(v1::Window::KIND_DELIMITER);
+      wire.set_kind(wire::Window::KIND_DELIMITER);
       wire.mutable_delimiters()->Add(window.delimiters.begin(), window.delimiters.end());
       break;
     case Window::Kind::kOwnRule:
-      wire.set_kind(v1::Window::KIND_OWN_RULE);
+      wire.set_kind(wire::Window::KIND_OWN_RULE);
       break;
   }
   return wire;
 }
 
-absl::StatusOr<Window> FromWire(const v1::Window& window) {
+absl::StatusOr<Window> FromWire(const wire::Window& window) {
   switch (window.kind()) {
-    case v1::Window::KIND_TOKENS:
+    case wire::Window::KIND_TOKENS:
       if (window.tokens() < 1) {
         return absl::InvalidArgumentError(
             absl::StrCat("window.tokens is ", window.tokens(), "; allowed: >= 1"));
       }
       return Window::Tokens(window.tokens());
-    case v1::Window::KIND_UNTIL_END:
+    case wire::Window::KIND_UNTIL_END:
       return Window::UntilEnd();
-    case v1::Window::KIND_DELIMITER: {
+    case wire::Window::KIND_DELIMITER: {
       if (window.delimiters().empty()) {
         return absl::InvalidArgumentError("window.delimiters is empty; allowed: at least one id");
       }
       return Window{
           Window::Kind::kDelimiter, 0, {window.delimiters().begin(), window.delimiters().end()}};
     }
-    case v1::Window::KIND_OWN_RULE:
+    case wire::Window::KIND_OWN_RULE:
       return Window::OwnRule();
     default:
       return UnknownEnum("window.kind", window.kind());
   }
 }
 
-v1::SamplingParameters ToWire(const SamplingParameters& p) {
-  v1::SamplingParameters wire;
+api::SamplingParameters ToWire(const SamplingParameters& p) {
+  api::SamplingParameters wire;
   wire.set_temperature(p.temperature);
   wire.set_top_k(p.top_k);
   wire.set_top_p(p.top_p);
@@ -94,7 +94,7 @@ v1::SamplingParameters ToWire(const SamplingParameters& p) {
   return wire;
 }
 
-absl::StatusOr<SamplingParameters> FromWire(const v1::SamplingParameters& wire, uint32_t choice) {
+absl::StatusOr<SamplingParameters> FromWire(const api::SamplingParameters& wire, uint32_t choice) {
   SamplingParameters p;
   if (wire.has_temperature()) p.temperature = wire.temperature();
   if (wire.has_top_k()) p.top_k = wire.top_k();
@@ -111,8 +111,8 @@ absl::StatusOr<SamplingParameters> FromWire(const v1::SamplingParameters& wire, 
   return p;
 }
 
-v1::StopRules ToWire(const StopRules& rules) {
-  v1::StopRules wire;
+wire::StopRules ToWire(const StopRules& rules) {
+  wire::StopRules wire;
   wire.mutable_stop_ids()->Add(rules.stop_ids.begin(), rules.stop_ids.end());
   wire.set_ignore_eos(rules.ignore_eos);
   wire.set_min_new_tokens(rules.min_new_tokens);
@@ -120,7 +120,7 @@ v1::StopRules ToWire(const StopRules& rules) {
   return wire;
 }
 
-absl::StatusOr<StopRules> FromWire(const v1::StopRules& wire) {
+absl::StatusOr<StopRules> FromWire(const wire::StopRules& wire) {
   if (wire.max_new_tokens() < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("max_new_tokens is ", wire.max_new_tokens(), "; allowed: >= 1"));
@@ -137,7 +137,7 @@ absl::StatusOr<StopRules> FromWire(const v1::StopRules& wire) {
   return rules;
 }
 
-std::map<std::string, double> ParametersFromWire(const v1::RoutingParameters& routing) {
+std::map<std::string, double> ParametersFromWire(const api::RoutingParameters& routing) {
   return {routing.parameters().begin(), routing.parameters().end()};
 }
 

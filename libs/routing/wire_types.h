@@ -1,4 +1,4 @@
-// Conversions between the messages of tokenrouter.v1 and the C++ vocabulary, in one place for
+// Conversions between the messages of the wire and the C++ vocabulary, in one place for
 // scheduler, workers and gateway. Pure and thread-safe. Unset scalars take the defaults of
 // SamplingParameters.
 // Errors: INVALID_ARGUMENT naming field, value and the allowed range. Enum values of a newer peer
@@ -17,31 +17,32 @@
 #include "libs/tokens/sampling_parameters.h"
 #include "libs/tokens/stop_rules.h"
 #include "libs/tokens/token_types.h"
-#include "proto/tokens.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/request.pb.h"
 
 namespace tokenrouter {
 
-v1::Role ToWire(Role role);
-absl::StatusOr<Role> FromWire(v1::Role role);
+api::Role ToWire(Role role);
+absl::StatusOr<Role> FromWire(api::Role role);
 
-v1::FinishReason ToWire(FinishReason reason);
-absl::StatusOr<FinishReason> FromWire(v1::FinishReason reason);
+api::FinishReason ToWire(FinishReason reason);
+absl::StatusOr<FinishReason> FromWire(api::FinishReason reason);
 
-v1::Window ToWire(const Window& window);
+wire::Window ToWire(const Window& window);
 // kTokens needs tokens >= 1; kDelimiter needs at least one delimiter.
-absl::StatusOr<Window> FromWire(const v1::Window& window);
+absl::StatusOr<Window> FromWire(const wire::Window& window);
 
-v1::SamplingParameters ToWire(const SamplingParameters& parameters);
+api::SamplingParameters ToWire(const SamplingParameters& parameters);
 // Validated. An absent seed is 0: only the gateway draws seeds. The bias is sorted by id.
-absl::StatusOr<SamplingParameters> FromWire(const v1::SamplingParameters& parameters,
+absl::StatusOr<SamplingParameters> FromWire(const api::SamplingParameters& parameters,
                                             uint32_t choice);
 
-v1::StopRules ToWire(const StopRules& rules);
+wire::StopRules ToWire(const StopRules& rules);
 // Refuses max_new_tokens < 1 and min_new_tokens outside [0, max_new_tokens].
-absl::StatusOr<StopRules> FromWire(const v1::StopRules& rules);
+absl::StatusOr<StopRules> FromWire(const wire::StopRules& rules);
 
 // The numeric parameters as AlgorithmRegistry wants them.
-std::map<std::string, double> ParametersFromWire(const v1::RoutingParameters& routing);
+std::map<std::string, double> ParametersFromWire(const api::RoutingParameters& routing);
 
 // Authors travel as one byte per id: 1 small, 2 large. Anything else is refused, prompt included.
 std::string AuthorsToWire(const std::vector<Author>& authors);

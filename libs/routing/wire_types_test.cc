@@ -36,14 +36,14 @@ TEST(WireTypesTest, SamplingParametersSurviveTheWire) {
 }
 
 TEST(WireTypesTest, UnsetSamplingScalarsTakeTheDefaults) {
-  TR_ASSERT_OK_AND_ASSIGN(const SamplingParameters p, FromWire(v1::SamplingParameters(), 0));
+  TR_ASSERT_OK_AND_ASSIGN(const SamplingParameters p, FromWire(api::SamplingParameters(), 0));
   EXPECT_EQ(p.temperature, 1.0f);
   EXPECT_EQ(p.top_p, 1.0f);
   EXPECT_EQ(p.repetition_penalty, 1.0f);
 }
 
 TEST(WireTypesTest, RefusesSamplingOutOfRange) {
-  v1::SamplingParameters wire;
+  api::SamplingParameters wire;
   wire.set_temperature(std::numeric_limits<float>::quiet_NaN());
   EXPECT_THAT(FromWire(wire, 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("temperature")));
@@ -60,13 +60,13 @@ TEST(WireTypesTest, WindowsSurviveTheWire) {
 }
 
 TEST(WireTypesTest, RefusesWindowsThatSayNothing) {
-  EXPECT_THAT(FromWire(v1::Window()), StatusIs(absl::StatusCode::kInvalidArgument));
-  v1::Window tokens;
-  tokens.set_kind(v1::Window::KIND_TOKENS);
+  EXPECT_THAT(FromWire(wire::Window()), StatusIs(absl::StatusCode::kInvalidArgument));
+  wire::Window tokens;
+  tokens.set_kind(wire::Window::KIND_TOKENS);
   EXPECT_THAT(FromWire(tokens),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("window.tokens is 0")));
-  v1::Window delimiter;
-  delimiter.set_kind(v1::Window::KIND_DELIMITER);
+  wire::Window delimiter;
+  delimiter.set_kind(wire::Window::KIND_DELIMITER);
   EXPECT_THAT(FromWire(delimiter), StatusIs(absl::StatusCode::kInvalidArgument));
 }
 
@@ -75,13 +75,13 @@ TEST(WireTypesTest, RolesAndReasonsSurviveTheWire) {
     TR_ASSERT_OK_AND_ASSIGN(const Role back, FromWire(ToWire(role)));
     EXPECT_EQ(back, role);
   }
-  EXPECT_THAT(FromWire(v1::ROLE_UNSPECIFIED), StatusIs(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(FromWire(api::ROLE_UNSPECIFIED), StatusIs(absl::StatusCode::kInvalidArgument));
   for (const FinishReason reason : {FinishReason::kNone, FinishReason::kStop, FinishReason::kLength,
                                     FinishReason::kCancelled, FinishReason::kError}) {
     TR_ASSERT_OK_AND_ASSIGN(const FinishReason back, FromWire(ToWire(reason)));
     EXPECT_EQ(back, reason);
   }
-  EXPECT_THAT(FromWire(static_cast<v1::FinishReason>(17)),
+  EXPECT_THAT(FromWire(static_cast<api::FinishReason>(17)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("17")));
 }
 
@@ -93,9 +93,9 @@ TEST(WireTypesTest, StopRulesSurviveTheWireAndAreChecked) {
   EXPECT_TRUE(back.ignore_eos);
   EXPECT_EQ(back.min_new_tokens, 3);
   EXPECT_EQ(back.max_new_tokens, 9);
-  EXPECT_THAT(FromWire(v1::StopRules()),
+  EXPECT_THAT(FromWire(wire::StopRules()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_new_tokens is 0")));
-  v1::StopRules wire = ToWire(rules);
+  wire::StopRules wire = ToWire(rules);
   wire.set_min_new_tokens(10);
   EXPECT_THAT(FromWire(wire), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("[0, 9]")));
 }

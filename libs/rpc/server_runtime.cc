@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
-#include "proto/health.pb.h"
+#include "grpc/health/v1/health.pb.h"
 
 namespace tokenrouter {
 namespace {

@@ -10,19 +10,20 @@
 #include "libs/rpc/server_runtime.h"
 #include "libs/rpc/server_stream.h"
 #include "libs/status/status_matchers.h"
-#include "proto/scheduler.grpc.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/scheduler.grpc.pb.h"
 
 namespace tokenrouter {
 namespace {
 
-using Incoming = v1::WorkerFrame;
-using Outgoing = v1::CommandFrame;
+using Incoming = wire::WorkerFrame;
+using Outgoing = wire::CommandFrame;
 using Server = ServerStream<Incoming, Outgoing>;
 using Client = ClientStream<Incoming, Outgoing>;
 
 // Answers each worker frame with a command frame of the same term; a frame of term 0 ends the
 // stream with an error.
-class EchoService : public v1::Scheduler::CallbackService {
+class EchoService : public wire::Scheduler::CallbackService {
  public:
   grpc::ServerBidiReactor<Incoming, Outgoing>* Attach(grpc::CallbackServerContext*) override {
     return Server::Start([this](std::shared_ptr<Server::Writer> writer) {
@@ -48,7 +49,7 @@ class StreamTest : public ::testing::Test {
     Connect(server_->port());
   }
   void Connect(int port) {
-    stub_ = v1::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string(port)));
+    stub_ = wire::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string(port)));
     closed_ = closed_promise_.get_future();
     writer_ = Client::Start(
         [this](grpc::ClientContext* context, Client::Reactor* reactor) {
@@ -69,7 +70,7 @@ class StreamTest : public ::testing::Test {
 
   EchoService service_;
   std::unique_ptr<ServerRuntime> server_;
-  std::unique_ptr<v1::Scheduler::Stub> stub_;
+  std::unique_ptr<wire::Scheduler::Stub> stub_;
   BoundedQueue<uint64_t> received_{10000};
   std::promise<absl::Status> closed_promise_;
   std::future<absl::Status> closed_;
@@ -150,7 +151,7 @@ TEST(StreamWriterTest, AbandonDropsWhatWaitsAndCancelsTheWriteInFlight) {
 }
 
 // Its peer never reads, so that a write stays in flight.
-class DeafService : public v1::Scheduler::CallbackService {
+class DeafService : public wire::Scheduler::CallbackService {
  public:
   grpc::ServerBidiReactor<Incoming, Outgoing>* Attach(grpc::CallbackServerContext*) override {
     return new Deaf;
@@ -168,7 +169,7 @@ TEST(ClientStreamTest, AbandonEndsACallWhosePeerDoesNotRead) {
   const auto server = ServerRuntime::Start({.address = "127.0.0.1:0", .services = {&service}});
   ASSERT_THAT(server, IsOk());
   const auto stub =
-      v1::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string((*server)->port())));
+      wire::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string((*server)->port())));
   std::promise<absl::Status> closed;
   const auto writer = Client::Start(
       [&stub](grpc::ClientContext* context, Client::Reactor* reactor) {
@@ -188,7 +189,7 @@ TEST(ClientStreamTest, AbandonEndsACallWhosePeerDoesNotRead) {
 // in this process: it would keep the threads.
 TEST(ClientStreamTest, ItsThreadNeverLetsGoOfTheLastChannel) {
   for (int i = 0; i < 200; ++i) {
-    const auto stub = v1::Scheduler::NewStub(MakeChannel("127.0.0.1:1"));  // Refuses at once.
+    const auto stub = wire::Scheduler::NewStub(MakeChannel("127.0.0.1:1"));  // Refuses at once.
     std::atomic<bool> closed{false};
     Client::Start([&stub](grpc::ClientContext* context,
                           Client::Reactor* reactor) { stub->async()->Attach(context, reactor); },

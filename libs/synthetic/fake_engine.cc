@@ -8,7 +8,7 @@
 namespace tokenrouter {
 
 FakeEngine::FakeEngine(const HashEngineOptions& options, std::function<void(absl::Duration)> wait)
-    : HashEngine(options), wait_(std::move(wait)) {}
+    : SyntheticEngine(options), wait_(std::move(wait)) {}
 
 void FakeEngine::Script(std::span<const TokenId> ids, std::span<const ScriptedToken> tokens) {
   HashHistory history;
@@ -41,7 +41,7 @@ absl::Status FakeEngine::Step(const StepBatch& batch, StepResult* result) {
     return status;
   }
   if (!all_steps_.ok()) return all_steps_;
-  return HashEngine::Step(batch, result);
+  return SyntheticEngine::Step(batch, result);
 }
 
 absl::StatusOr<Choice> FakeEngine::Next(uint64_t history, Position length,
@@ -49,7 +49,7 @@ absl::StatusOr<Choice> FakeEngine::Next(uint64_t history, Position length,
                                         const absl::flat_hash_map<TokenId, int32_t>& counts,
                                         const SignalRequest& signals) {
   const auto it = script_.find(history);
-  if (it == script_.end()) return HashEngine::Next(history, length, context, counts, signals);
+  if (it == script_.end()) return SyntheticEngine::Next(history, length, context, counts, signals);
   const ScriptedToken& token = it->second;
   Choice choice{.id = token.id, .logprob = token.logprob};
   choice.signals.entropy = token.entropy;

@@ -1,6 +1,6 @@
-// FakeEngine is a HashEngine under the control of a test: it says scripted tokens after given ids
-// and fails or is slow when told. A correct engine otherwise.
-// Threads: as engine.h; script and faults are set by the same thread, or before the engine starts.
+// FakeEngine is a SyntheticEngine under the control of a test: it says scripted tokens after given
+// ids and fails or is slow when told. A correct engine otherwise. Threads: as engine.h; script and
+// faults are set by the same thread, or before the engine starts.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "libs/synthetic/hash_engine.h"
+#include "libs/synthetic/synthetic_engine.h"
 
 namespace tokenrouter {
 
@@ -24,7 +24,7 @@ struct ScriptedToken {
   float logprob = -0.05f;
 };
 
-class FakeEngine : public HashEngine {
+class FakeEngine : public SyntheticEngine {
  public:
   // `wait` is called with the time of a slow step; by default nothing waits.
   explicit FakeEngine(

@@ -50,13 +50,15 @@ HashHistory HashHistory::Prefix(Position length) const {
 HashModel::HashModel(HashModelOptions options) : options_(std::move(options)) {
   TR_CHECK(options_.usable_ids > kHashCandidates + static_cast<int64_t>(options_.eos_ids.size()))
       << "usable ids " << options_.usable_ids;
-  TR_CHECK(options_.agreement >= 0.0 && options_.agreement <= 1.0) << options_.agreement;
+  TR_CHECK(options_.acceptance_rate >= 0.0 && options_.acceptance_rate <= 1.0)
+      << options_.acceptance_rate;
   TR_CHECK(options_.eos_probability == 0.0 || !options_.eos_ids.empty());
 }
 
 HashModel::Candidates HashModel::CandidatesAfter(uint64_t history) const {
   uint64_t key = Combine(options_.seed, history);
-  if (options_.role == Role::kLarge && Uniform(Draw(key, Use::kDisagree)) >= options_.agreement) {
+  if (options_.role == Role::kLarge &&
+      Uniform(Draw(key, Use::kDisagree)) >= options_.acceptance_rate) {
     key = Mix(~key);
   }
   Candidates candidates;

@@ -4,7 +4,7 @@
 // Its entropies are spread like those of a real model: most positions are almost certain, about a
 // fifth lie above 0.45 nats, a few above 1.5.
 // Two roles with the same seed are a pair: the large one gives the small one's distribution except
-// at a share of 1 - agreement of the positions, where it has candidates of its own.
+// at a share of 1 - acceptance_rate of the positions, where it has candidates of its own.
 // Sampling goes through SampleRow over the candidates, so temperature, filters, penalties, masking
 // and seeds act as they do on a real model; the noise is keyed by the rank of a candidate.
 // Threads: const and thread-safe, except for the scratch passed in.
@@ -24,7 +24,7 @@ namespace tokenrouter {
 struct HashModelOptions {
   uint64_t seed = 1;  // Of the pair.
   Role role = Role::kSmall;
-  double agreement = 0.9;        // [0, 1].
+  double acceptance_rate = 0.9;  // [0, 1].
   int32_t usable_ids = 1000;     // More than kHashCandidates + eos_ids.size().
   std::vector<TokenId> eos_ids;  // Candidates only where the model ends a text.
   double eos_probability = 0.0;  // Share of positions at which eos_ids[0] is the likeliest.

@@ -57,7 +57,8 @@ TEST_F(HashModelTest, EntropyThresholdsRouteASensibleShare) {
 }
 
 TEST_F(HashModelTest, RolesOfAPairAgreeAtTheirShareOfPositions) {
-  const HashModel small({.seed = 3}), large({.seed = 3, .role = Role::kLarge, .agreement = 0.8});
+  const HashModel small({.seed = 3}),
+      large({.seed = 3, .role = Role::kLarge, .acceptance_rate = 0.8});
   const HashModel other({.seed = 4});
   int agree = 0, agree_other = 0;
   for (Position i = 1; i <= kPositions; ++i) {

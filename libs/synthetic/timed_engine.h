@@ -1,5 +1,5 @@
-// TimedEngine is a HashEngine whose steps take the time of a curve: the four real binaries run on
-// it at hundreds of requests on any machine, and the simulator runs on it without waiting.
+// TimedEngine is a SyntheticEngine whose steps take the time of a curve: the four real binaries run
+// on it at hundreds of requests on any machine, and the simulator runs on it without waiting.
 // Contract, threads and errors: engine.h. A failed step takes no time.
 #pragma once
 
@@ -7,13 +7,13 @@
 #include <memory>
 
 #include "absl/time/time.h"
-#include "libs/synthetic/hash_engine.h"
 #include "libs/synthetic/step_curve.h"
 #include "libs/synthetic/step_pacer.h"
+#include "libs/synthetic/synthetic_engine.h"
 
 namespace tokenrouter {
 
-class TimedEngine : public HashEngine {
+class TimedEngine : public SyntheticEngine {
  public:
   // `pacer` null: nothing waits; the caller reads last_step_time(). `noise_seed` keys the noise.
   TimedEngine(const HashEngineOptions& options, const StepCurve& curve,

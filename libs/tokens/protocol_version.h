@@ -6,6 +6,6 @@
 
 namespace tokenrouter {
 
-inline constexpr uint32_t kProtocolVersion = 1;
+inline constexpr uint32_t kProtocolVersion = 2;
 
 }  // namespace tokenrouter

@@ -69,7 +69,7 @@ class TorchEngine : public Engine {
   void Truncate(SequenceId sequence, Position length) override;
   void Release(SequenceId sequence) override { tables_.Release(sequence); }
   absl::Status Fork(SequenceId parent, SequenceId child, Position length) override;
-  void Shelve(SequenceId sequence) override { tables_.Shelve(sequence); }
+  void MarkReclaimable(SequenceId sequence) override { tables_.MarkReclaimable(sequence); }
   absl::Duration Predict(int rows, int64_t new_ids) const override;
 
  private:

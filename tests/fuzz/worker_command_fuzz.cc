@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "libs/status/check.h"
-#include "libs/synthetic/hash_engine.h"
+#include "libs/synthetic/synthetic_engine.h"
 #include "libs/worker/core/worker_core.h"
 
 namespace tokenrouter {
@@ -28,13 +28,13 @@ class Harness {
               &engine_) {}
 
   void Attach(uint64_t term) {
-    v1::CommandFrame frame;
+    wire::CommandFrame frame;
     frame.set_term(term);
     frame.mutable_attached();  // What nobody opens is freed at once.
     core_.Apply(frame, now_);
   }
-  void Apply(const v1::CommandFrame& frame) { core_.Apply(frame, now_); }
-  void Run(const v1::CommandFrame& meanwhile) {
+  void Apply(const wire::CommandFrame& frame) { core_.Apply(frame, now_); }
+  void Run(const wire::CommandFrame& meanwhile) {
     for (int i = 0; i < kSteps; ++i) {
       now_ += absl::Milliseconds(1);
       std::optional<PlannedStep> step = core_.Plan(now_);
@@ -56,16 +56,16 @@ class Harness {
   }
 
  private:
-  void Check(const v1::WorkerFrame& frame) const {
+  void Check(const wire::WorkerFrame& frame) const {
     TR_CHECK(frame.term() == core_.term());
-    for (const v1::RowReport& row : frame.rows()) {
+    for (const wire::RowReport& row : frame.rows()) {
       TR_CHECK(row.ids_size() == row.entropies_size() && row.ids_size() == row.logprobs_size());
       TR_CHECK(row.ids_size() == static_cast<int>(row.authors().size()));
-      TR_CHECK(!row.has_finish() || !row.has_departure());
+      TR_CHECK(!row.has_finish() || !row.has_handoff());
     }
   }
 
-  HashEngine engine_;
+  SyntheticEngine engine_;
   WorkerCore core_;
   absl::Time now_ = absl::UnixEpoch();
 };
@@ -76,7 +76,7 @@ class Harness {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tokenrouter;
   if (size == 0) return 0;
-  v1::CommandFrame frame;
+  wire::CommandFrame frame;
   if (!frame.ParseFromArray(data + 1, static_cast<int>(size - 1))) return 0;
   Harness worker(data[0] % 2 == 0 ? Role::kSmall : Role::kLarge, data[0] % 3 == 0 ? "shared" : "");
   worker.Attach(frame.term());

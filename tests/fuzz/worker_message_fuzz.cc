@@ -13,8 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   script.Submit(2, "never");
   tokenrouter::ForEachRecord(data, size, [&script](uint8_t kind, std::string_view bytes) {
     const std::string text(bytes);
-    tokenrouter::v1::WorkerFrame from_worker;
-    tokenrouter::v1::GatewayFrame from_gateway;
+    tokenrouter::wire::WorkerFrame from_worker;
+    tokenrouter::wire::GatewayFrame from_gateway;
     switch (kind % 8) {
       case 0:
       case 1:

@@ -44,7 +44,8 @@ class ClosedLoop {
     setup.core.worker_id = RoleName(role);
     setup.core.pair = "pair";
     setup.core.device_key = options_.shared_device ? "device" : "";
-    setup.engine.model = {.seed = 7, .role = role, .agreement = 0.9, .usable_ids = kUsableIds};
+    setup.engine.model = {
+        .seed = 7, .role = role, .acceptance_rate = 0.9, .usable_ids = kUsableIds};
     setup.engine.block_size = kBlock;
     TR_ASSIGN_OR_RETURN(setup.curve, StepCurve::Parse(options_.set, role));
     if (role == Role::kLarge) {
@@ -67,7 +68,7 @@ class ClosedLoop {
     for (int i = 0; i < length; ++i) {
       plan.prompt.push_back(static_cast<TokenId>(own.Between(0, kUsableIds - 1)));
     }
-    v1::GenerationSpec& spec = plan.spec;
+    wire::GenerationSpec& spec = plan.spec;
     spec.set_request_id(absl::StrCat(started_++));
     spec.set_pair("pair");
     spec.set_prompt_length(static_cast<int32_t>(length));

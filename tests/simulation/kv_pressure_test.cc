@@ -31,7 +31,7 @@ TEST(KvPressure, NobodyStandsStillForLongBesideLongAnswers) {
   ClosedLoopOptions options = Options(0.25);
   options.requests = 8;
   options.new_tokens = 600;
-  options.core.place_wait = absl::Seconds(1);
+  options.core.evict_overdue_after = absl::Seconds(1);
   options.core.rebuild_share = 0.5;
   TR_ASSERT_OK_AND_ASSIGN(const ClosedLoopResult result, RunClosedLoop(options));
   EXPECT_EQ(result.failed, 0);

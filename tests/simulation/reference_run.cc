@@ -13,7 +13,7 @@ namespace {
 
 class OneModel {
  public:
-  OneModel(const HashModelOptions& options, const v1::GenerationSpec& spec) : model_(options) {
+  OneModel(const HashModelOptions& options, const wire::GenerationSpec& spec) : model_(options) {
     context_.parameters = *FromWire(spec.sampling(), spec.choice());
     context_.stop_ids = options.eos_ids;
     context_.mask_stop_ids_before =
@@ -34,7 +34,7 @@ class OneModel {
 };
 
 // Whether the algorithm lets the small model write this choice.
-bool SmallMayWrite(const Algorithm& algorithm, const v1::GenerationSpec& spec,
+bool SmallMayWrite(const Algorithm& algorithm, const wire::GenerationSpec& spec,
                    const HashHistory& history, const Choice& choice, RequestState* state) {
   return !algorithm
               .Route({.role = Role::kSmall,
@@ -51,13 +51,13 @@ bool SmallMayWrite(const Algorithm& algorithm, const v1::GenerationSpec& spec,
 
 }  // namespace
 
-StopRules RulesOf(const v1::GenerationSpec& spec, const HashModelOptions& model) {
+StopRules RulesOf(const wire::GenerationSpec& spec, const HashModelOptions& model) {
   StopRules rules = *FromWire(spec.stop());
   rules.stop_ids.insert(rules.stop_ids.end(), model.eos_ids.begin(), model.eos_ids.end());
   return rules;
 }
 
-ReferenceAnswer RunReference(const v1::GenerationSpec& spec, const std::vector<TokenId>& prompt,
+ReferenceAnswer RunReference(const wire::GenerationSpec& spec, const std::vector<TokenId>& prompt,
                              const HashModelOptions& small, const HashModelOptions& large) {
   const std::string& name = spec.routing().algorithm();
   const auto algorithm = CreateAlgorithm(name, ParametersFromWire(spec.routing()));
@@ -70,7 +70,7 @@ ReferenceAnswer RunReference(const v1::GenerationSpec& spec, const std::vector<T
   history.Append(prompt);
   ReferenceAnswer answer;
   RequestState state;
-  while (answer.reason == v1::FINISH_REASON_UNSPECIFIED) {
+  while (answer.reason == api::FINISH_REASON_UNSPECIFIED) {
     Choice choice = models[large_writes_all].Next(history);
     if (!large_writes_all) {
       if (!SmallMayWrite(**algorithm, spec, history, choice, &state)) {
@@ -85,7 +85,7 @@ ReferenceAnswer RunReference(const v1::GenerationSpec& spec, const std::vector<T
   return answer;
 }
 
-std::string Rescore(const v1::GenerationSpec& spec, const std::vector<TokenId>& prompt,
+std::string Rescore(const wire::GenerationSpec& spec, const std::vector<TokenId>& prompt,
                     const std::vector<TokenId>& ids, const std::string& authors,
                     const HashModelOptions& small, const HashModelOptions& large) {
   const auto algorithm =

@@ -7,27 +7,28 @@
 
 #include "libs/synthetic/hash_model.h"
 #include "libs/tokens/stop_rules.h"
-#include "proto/tokens.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/request.pb.h"
 
 namespace tokenrouter::simulation {
 
 struct ReferenceAnswer {
   std::vector<TokenId> ids;  // Generated.
-  v1::FinishReason reason = v1::FINISH_REASON_UNSPECIFIED;
+  api::FinishReason reason = api::FINISH_REASON_UNSPECIFIED;
 };
 
 // When a request ends. Both models of the simulation have the same end-of-sequence ids.
-StopRules RulesOf(const v1::GenerationSpec& spec, const HashModelOptions& model);
+StopRules RulesOf(const wire::GenerationSpec& spec, const HashModelOptions& model);
 
 // REQUIRES: the algorithm is never, always, random, entropy or speculative.
-ReferenceAnswer RunReference(const v1::GenerationSpec& spec, const std::vector<TokenId>& prompt,
+ReferenceAnswer RunReference(const wire::GenerationSpec& spec, const std::vector<TokenId>& prompt,
                              const HashModelOptions& small, const HashModelOptions& large);
 
-// Scores an answer again, however the pen changed hands: each token must be what its author's model
-// says at that position, one of the small model must be one that the algorithm lets it write, and
-// no stop may lie before the end. Empty: all is well. REQUIRES: as RunReference; authors hold one
-// byte per id as on the wire.
-std::string Rescore(const v1::GenerationSpec& spec, const std::vector<TokenId>& prompt,
+// Scores an answer again, however the decode grant changed hands: each token must be what its
+// author's model says at that position, one of the small model must be one that the algorithm lets
+// it write, and no stop may lie before the end. Empty: all is well. REQUIRES: as RunReference;
+// authors hold one byte per id as on the wire.
+std::string Rescore(const wire::GenerationSpec& spec, const std::vector<TokenId>& prompt,
                     const std::vector<TokenId>& ids, const std::string& authors,
                     const HashModelOptions& small, const HashModelOptions& large);
 

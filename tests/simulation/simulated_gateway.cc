@@ -63,7 +63,7 @@ void SimulatedGateway::Dial() {
     return;
   }
   wire_ = wire;
-  wire_->SetClient({[this](const v1::SchedulerFrame& frame) { OnFrame(frame); },
+  wire_->SetClient({[this](const wire::SchedulerFrame& frame) { OnFrame(frame); },
                     [this] {
                       wire_.reset();
                       link_.OnDisconnected(events_->now());
@@ -72,7 +72,7 @@ void SimulatedGateway::Dial() {
   link_.OnConnected(events_->now());
 }
 
-void SimulatedGateway::OnFrame(const v1::SchedulerFrame& frame) {
+void SimulatedGateway::OnFrame(const wire::SchedulerFrame& frame) {
   link_.OnFrame(frame, events_->now());
   Pump();
 }
@@ -140,9 +140,9 @@ void SimulatedGateway::Read(uint64_t handle, Position position) {
     link_.Cancel(handle);
   } else if (record.plan.stops_after >= 0 && generated >= record.plan.stops_after) {
     record.ended = record.stopped = true;
-    v1::Finish finish;
+    wire::Finish finish;
     finish.set_position(record.plan.spec.prompt_length() + record.plan.stops_after);
-    finish.set_reason(v1::FINISH_REASON_STOP);
+    finish.set_reason(api::FINISH_REASON_STOP);
     link_.Finish(handle, finish);
   } else {
     link_.Acknowledge(handle, position);

@@ -15,7 +15,7 @@ namespace tokenrouter::simulation {
 
 // A request and how its client behaves.
 struct ClientPlan {
-  v1::GenerationSpec spec;
+  wire::GenerationSpec spec;
   std::vector<TokenId> prompt;
   absl::Duration starts_after;
   absl::Duration reads_in;  // From a chunk to its acknowledgement.
@@ -37,7 +37,7 @@ struct ClientRecord {
   std::string authors;       // One byte per id, as on the wire.
   int32_t large_alone = 0;   // Of the ids.
   Position acknowledged = 0;
-  v1::Finish finish;
+  wire::Finish finish;
   absl::Status error;
 };
 
@@ -53,7 +53,7 @@ class SimulatedGateway {
 
  private:
   void Dial();
-  void OnFrame(const v1::SchedulerFrame& frame);
+  void OnFrame(const wire::SchedulerFrame& frame);
   void Pump();
   void OnEvent(const LinkEvent& event);
   void Read(uint64_t handle, Position position);

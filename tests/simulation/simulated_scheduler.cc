@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "libs/status/check.h"
-#include "services/scheduler/core/opening_rule.h"
+#include "services/scheduler/core/initial_grant.h"
 
 namespace tokenrouter::simulation {
 namespace {
@@ -19,7 +19,7 @@ void SimulatedScheduler::Start(absl::Duration clock_skew) {
   const absl::Time wall_clock = events_->now() + clock_skew;
   core_ = std::make_unique<SchedulerCore>(
       options_, static_cast<uint64_t>(absl::ToUnixMillis(wall_clock)),
-      SchedulerCore::Parts{.opening = OpeningOf, .on_end = {}, .output = this});
+      SchedulerCore::Parts{.opening = InitialGrant, .on_end = {}, .output = this});
   last_tick_ = events_->now();
   const int generation = ++generation_;
   events_->After(kTick, [this, generation] { Tick(generation); });
@@ -61,7 +61,7 @@ bool SimulatedScheduler::Accept(const std::shared_ptr<GatewayWire>& wire) {
   if (core_ == nullptr) return false;
   const StreamId stream = next_stream_++;
   gateways_[stream] = wire;
-  wire->SetServer({[this, stream](const v1::GatewayFrame& frame) {
+  wire->SetServer({[this, stream](const wire::GatewayFrame& frame) {
                      Take([this, stream, frame] {
                        if (!gateways_.contains(stream)) return;
                        core_->OnGatewayFrame(stream, frame, events_->now());
@@ -80,7 +80,7 @@ bool SimulatedScheduler::Accept(const std::shared_ptr<WorkerWire>& wire) {
   if (core_ == nullptr) return false;
   const StreamId stream = next_stream_++;
   workers_[stream] = wire;
-  wire->SetServer({[this, stream](const v1::WorkerFrame& frame) {
+  wire->SetServer({[this, stream](const wire::WorkerFrame& frame) {
                      Take([this, stream, frame] {
                        if (!workers_.contains(stream)) return;
                        core_->OnWorkerFrame(stream, frame, events_->now());
@@ -150,14 +150,14 @@ void SimulatedScheduler::Tick(int generation) {
   }
   for (const auto& input : std::exchange(unread_, {})) input();
   // As the server does.
-  if (events_->now() - last_tick_ > options_.heartbeat) core_->ForgivePause(events_->now());
+  if (events_->now() - last_tick_ > options_.heartbeat) core_->ResetLiveness(events_->now());
   last_tick_ = events_->now();
   core_->OnTick(events_->now());
   AdoptPlans();
   Flush();
   CheckWaits();
-  for (const auto& turns : core_->counters().lease_turns) {
-    expired_leases_ += turns[Index(LeaseOutcome::kExpired)];
+  for (const auto& leases : core_->counters().leases) {
+    expired_leases_ += leases[Index(LeaseOutcome::kExpired)];
   }
   events_->After(kTick, [this, generation] { Tick(generation); });
 }
@@ -170,13 +170,13 @@ void SimulatedScheduler::CheckWaits() const {
   });
 }
 
-void SimulatedScheduler::ToGateway(StreamId stream, v1::SchedulerFrame* frame) {
+void SimulatedScheduler::ToGateway(StreamId stream, wire::SchedulerFrame* frame) {
   if (const auto found = gateways_.find(stream); found != gateways_.end()) {
     found->second->SendDown(*frame);
   }
 }
 
-void SimulatedScheduler::ToWorker(StreamId stream, v1::CommandFrame* frame) {
+void SimulatedScheduler::ToWorker(StreamId stream, wire::CommandFrame* frame) {
   if (const auto found = workers_.find(stream); found != workers_.end()) {
     found->second->SendDown(*frame);
   }

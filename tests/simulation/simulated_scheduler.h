@@ -14,8 +14,8 @@
 
 namespace tokenrouter::simulation {
 
-using GatewayWire = Wire<v1::GatewayFrame, v1::SchedulerFrame>;
-using WorkerWire = Wire<v1::WorkerFrame, v1::CommandFrame>;
+using GatewayWire = Wire<wire::GatewayFrame, wire::SchedulerFrame>;
+using WorkerWire = Wire<wire::WorkerFrame, wire::CommandFrame>;
 
 class SimulatedScheduler : public Output {
  public:
@@ -45,8 +45,8 @@ class SimulatedScheduler : public Output {
   bool Accept(const std::shared_ptr<GatewayWire>& wire);
   bool Accept(const std::shared_ptr<WorkerWire>& wire);
 
-  void ToGateway(StreamId stream, v1::SchedulerFrame* frame) override;
-  void ToWorker(StreamId stream, v1::CommandFrame* frame) override;
+  void ToGateway(StreamId stream, wire::SchedulerFrame* frame) override;
+  void ToWorker(StreamId stream, wire::CommandFrame* frame) override;
   void CloseGateway(StreamId stream, const absl::Status& why) override;
   void CloseWorker(StreamId stream, const absl::Status& why) override;
 

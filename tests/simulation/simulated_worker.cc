@@ -19,7 +19,7 @@ void SimulatedWorker::Start() {
   TR_CHECK(core_ == nullptr);
   ++generation_;
   ++starts_;
-  engine_ = std::make_unique<HashEngine>(setup_.engine);
+  engine_ = std::make_unique<SyntheticEngine>(setup_.engine);
   WorkerCoreOptions options = setup_.core;
   options.worker_id = absl::StrCat(options.worker_id, "-", starts_);
   core_ = std::make_unique<WorkerCore>(options, engine_.get());
@@ -55,7 +55,7 @@ void SimulatedWorker::Freeze(absl::Duration time) {
   frozen_until_ = events_->now() + time;
   events_->At(frozen_until_, [this, generation = generation_] {
     if (generation != generation_ || frozen()) return;
-    for (const v1::CommandFrame& frame : std::exchange(unread_, {})) {
+    for (const wire::CommandFrame& frame : std::exchange(unread_, {})) {
       core_->Apply(frame, events_->now());
     }
     Pump();
@@ -78,13 +78,13 @@ void SimulatedWorker::Dial() {
   auto wire = std::make_shared<WorkerWire>(events_, random_, delays_);
   if (!scheduler_->Accept(wire)) return DialLater();
   wire_ = wire;
-  wire_->SetClient({[this, generation = generation_](const v1::CommandFrame& frame) {
+  wire_->SetClient({[this, generation = generation_](const wire::CommandFrame& frame) {
                       if (generation == generation_) OnFrame(frame);
                     },
                     [this, generation = generation_] {
                       if (generation == generation_) OnClosed();
                     }});
-  v1::WorkerFrame hello = core_->Hello();
+  wire::WorkerFrame hello = core_->Hello();
   if (!setup_.numerics_class.empty()) {
     hello.mutable_hello()->set_numerics_class(setup_.numerics_class);
   }
@@ -97,7 +97,7 @@ void SimulatedWorker::DialLater() {
   });
 }
 
-void SimulatedWorker::OnFrame(const v1::CommandFrame& frame) {
+void SimulatedWorker::OnFrame(const wire::CommandFrame& frame) {
   if (frozen() || !unread_.empty()) {
     unread_.push_back(frame);
     return;
@@ -113,7 +113,7 @@ void SimulatedWorker::OnClosed() {
   DialLater();
 }
 
-void SimulatedWorker::Say(const v1::WorkerFrame& frame) {
+void SimulatedWorker::Say(const wire::WorkerFrame& frame) {
   if (wire_ != nullptr) wire_->SendUp(frame);
 }
 
@@ -162,7 +162,7 @@ void SimulatedWorker::FinishStep(int generation, std::shared_ptr<PlannedStep> st
   }
   stepping_ = false;
   if (device_ != nullptr) --device_->running;
-  const v1::WorkerFrame frame = core_->Complete(std::move(*step), events_->now());
+  const wire::WorkerFrame frame = core_->Complete(std::move(*step), events_->now());
   if (core_->attached()) Say(frame);
   Pump();
 }
@@ -170,9 +170,9 @@ void SimulatedWorker::FinishStep(int generation, std::shared_ptr<PlannedStep> st
 void SimulatedWorker::Beat(int generation) {
   if (generation != generation_) return;
   if (!frozen() && core_->attached()) {
-    v1::WorkerFrame frame;
+    wire::WorkerFrame frame;
     frame.set_term(core_->term());
-    v1::Heartbeat* const beat = frame.mutable_heartbeat();
+    wire::Heartbeat* const beat = frame.mutable_heartbeat();
     beat->set_steps(core_->counters().steps);
     if (stepping_) {
       beat->set_step_elapsed_us(absl::ToInt64Microseconds(events_->now() - step_started_));

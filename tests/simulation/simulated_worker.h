@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "libs/synthetic/hash_engine.h"
 #include "libs/synthetic/step_curve.h"
+#include "libs/synthetic/synthetic_engine.h"
 #include "libs/worker/core/worker_core.h"
 #include "tests/simulation/simulated_scheduler.h"
 
@@ -56,14 +56,14 @@ class SimulatedWorker {
  private:
   void Dial();
   void DialLater();
-  void OnFrame(const v1::CommandFrame& frame);
+  void OnFrame(const wire::CommandFrame& frame);
   void OnClosed();
   void Pump();
   absl::Duration TimeOf(const StepBatch& batch) const;
   void StartStep();
   void FinishStep(int generation, std::shared_ptr<PlannedStep> step);
   void Beat(int generation);
-  void Say(const v1::WorkerFrame& frame);
+  void Say(const wire::WorkerFrame& frame);
   bool frozen() const { return events_->now() < frozen_until_; }
 
   EventQueue* const events_;
@@ -73,7 +73,7 @@ class SimulatedWorker {
   const WireDelays delays_;
   DeviceUse* const device_;
 
-  std::unique_ptr<HashEngine> engine_;
+  std::unique_ptr<SyntheticEngine> engine_;
   std::unique_ptr<WorkerCore> core_;
   std::shared_ptr<WorkerWire> wire_;
   int generation_ = 0;  // Of the process.
@@ -81,7 +81,7 @@ class SimulatedWorker {
   bool stepping_ = false;
   absl::Time step_started_;
   absl::Time frozen_until_;
-  std::deque<v1::CommandFrame> unread_;  // Arrived while frozen.
+  std::deque<wire::CommandFrame> unread_;  // Arrived while frozen.
   absl::Time pump_at_ = absl::InfiniteFuture();
 };
 

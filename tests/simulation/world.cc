@@ -20,14 +20,14 @@ CoreOptions DrawOptions(RandomSource* random) {
   options.credit = random->Chance(0.5) ? 64 : static_cast<Position>(random->Between(2, 24));
   options.string_stop_credit = std::min<Position>(16, options.credit);
   options.large_pool_gone = LargePoolGone::kWait;
-  options.large_wait = options.small_wait = absl::Seconds(60);
+  options.no_large_worker_timeout = options.no_small_worker_timeout = absl::Seconds(60);
   options.keep_unclaimed = absl::Seconds(1);
   options.max_reopens = 64;
   options.lease_max = absl::Milliseconds(random->Between(5, 50));
   options.large_alone_window = static_cast<int32_t>(random->Between(1, 40));
   options.shared_threshold = static_cast<int>(random->Between(0, 3));
   options.large_prefill = static_cast<LargePrefill>(random->Between(0, 3));
-  options.place_wait = absl::Milliseconds(random->Between(0, 200));
+  options.evict_overdue_after = absl::Milliseconds(random->Between(0, 200));
   options.batching = {.kind = AllPolicyKinds()[random->Between(0, 4)],
                       .m_small = static_cast<int>(random->Between(1, 4)),
                       .m_large = static_cast<int>(random->Between(1, 5)),
@@ -44,7 +44,7 @@ World::World(uint64_t seed) : random_(seed), options_(DrawOptions(&random_)) {
   for (const Role role : {Role::kSmall, Role::kLarge}) {
     models_[Index(role)] = {.seed = random_.Bits(),
                             .role = role,
-                            .agreement = 0.8,
+                            .acceptance_rate = 0.8,
                             .usable_ids = kUsableIds,
                             .eos_ids = {kEos},
                             .eos_probability = 0.02};
@@ -72,8 +72,9 @@ void World::DrawPolicy() {
   strict_ = random_.Chance(0.67);
   if (strict_) return;
   options_.large_pool_gone = static_cast<LargePoolGone>(random_.Between(0, 2));
-  options_.large_wait = options_.small_wait = absl::Milliseconds(random_.Between(0, 300));
-  options_.queue_wait = absl::Milliseconds(random_.Between(1, 300));
+  options_.no_large_worker_timeout = options_.no_small_worker_timeout =
+      absl::Milliseconds(random_.Between(0, 300));
+  options_.admission_timeout = absl::Milliseconds(random_.Between(1, 300));
   options_.max_requests = static_cast<int>(random_.Between(2, 8));
   options_.max_queued = static_cast<int>(random_.Between(0, 3));
 }
@@ -127,14 +128,14 @@ ClientPlan World::DrawRequest(int number) {
   for (int i = 0; i < length; ++i) {
     plan.prompt.push_back(static_cast<TokenId>(random_.Between(0, kUsableIds - 2)));
   }
-  v1::GenerationSpec& spec = plan.spec;
+  wire::GenerationSpec& spec = plan.spec;
   spec.set_request_id(absl::StrCat("request", number));
   spec.set_pair("pair");
   spec.set_prompt_length(static_cast<int32_t>(length));
   spec.mutable_stop()->set_max_new_tokens(static_cast<int32_t>(random_.Between(1, 60)));
   if (random_.Chance(0.2)) spec.mutable_stop()->set_ignore_eos(true);
   DrawSampling(&spec);
-  v1::RoutingParameters& routing = *spec.mutable_routing();
+  api::RoutingParameters& routing = *spec.mutable_routing();
   static constexpr const char* kAlgorithms[] = {"never", "always", "random", "entropy",
                                                 "speculative"};
   routing.set_algorithm(kAlgorithms[random_.Between(0, 4)]);
@@ -148,8 +149,8 @@ ClientPlan World::DrawRequest(int number) {
     plan.credit_slack = static_cast<Position>(window + 1);
   }
   if (random_.Chance(0.2)) {
-    spec.set_service_mode(random_.Chance(0.5) ? v1::SERVICE_MODE_ROUTED
-                                              : v1::SERVICE_MODE_LARGE_ALONE);
+    spec.set_service_mode(random_.Chance(0.5) ? api::SERVICE_MODE_ROUTED
+                                              : api::SERVICE_MODE_LARGE_ALONE);
   }
   DrawBounds(&spec);
   spec.set_string_stops(random_.Chance(0.3));
@@ -165,7 +166,7 @@ ClientPlan World::DrawRequest(int number) {
   return plan;
 }
 
-void World::DrawBounds(v1::GenerationSpec* spec) {
+void World::DrawBounds(wire::GenerationSpec* spec) {
   const auto bound = [this] {
     return random_.Chance(0.2) ? static_cast<int32_t>(random_.Between(1, 100)) : 0;
   };
@@ -174,8 +175,8 @@ void World::DrawBounds(v1::GenerationSpec* spec) {
   spec->set_token_slo_ms(bound());
 }
 
-void World::DrawSampling(v1::GenerationSpec* spec) {
-  v1::SamplingParameters& sampling = *spec->mutable_sampling();
+void World::DrawSampling(wire::GenerationSpec* spec) {
+  api::SamplingParameters& sampling = *spec->mutable_sampling();
   sampling.set_temperature(random_.Chance(0.5) ? 0.0f : 1.0f);
   sampling.set_seed(random_.Bits());
   if (random_.Chance(0.2)) spec->set_choice(static_cast<uint32_t>(random_.Between(1, 3)));
@@ -298,13 +299,13 @@ std::string World::Describe() const {
   for (const uint64_t key : scheduler_->core().requests().Keys()) {
     const RequestMachine& request = *scheduler_->core().requests().Find(key);
     absl::StrAppend(&text, "\n  ", request.spec().request_id(), " ",
-                    kPhaseNames[Index(request.phase())], ", pen ", RoleName(request.pen().role),
+                    kPhaseNames[Index(request.phase())], ", pen ", RoleName(request.grant().role),
                     ", committed ", request.history().committed(), " of ", request.history().size(),
-                    ", acked ", request.acked(), ", parked ", request.parked(), ", small epoch ",
-                    request.side(Role::kSmall).epoch, " on ", request.side(Role::kSmall).worker,
-                    ", large epoch ", request.side(Role::kLarge).epoch, " on ",
-                    request.side(Role::kLarge).worker, ", pen credit ",
-                    request.side(request.pen().role).credit);
+                    ", acked ", request.acked(), ", parked ", request.credit_blocked(),
+                    ", small epoch ", request.side(Role::kSmall).epoch, " on ",
+                    request.side(Role::kSmall).worker, ", large epoch ",
+                    request.side(Role::kLarge).epoch, " on ", request.side(Role::kLarge).worker,
+                    ", pen credit ", request.side(request.grant().role).credit);
   }
   return text;
 }

@@ -30,8 +30,8 @@ class World {
   void BuildRequests();
   ClientPlan DrawRequest(int number);
   void PlanFaults();
-  void DrawBounds(v1::GenerationSpec* spec);
-  void DrawSampling(v1::GenerationSpec* spec);
+  void DrawBounds(wire::GenerationSpec* spec);
+  void DrawSampling(wire::GenerationSpec* spec);
   void Fault();
   absl::Duration DrawPause();
   void DrawPolicy();

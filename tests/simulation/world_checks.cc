@@ -20,7 +20,7 @@ std::string World::CheckAnswers() const {
 }
 
 std::string World::CheckAnswer(const ClientRecord& record) const {
-  const v1::GenerationSpec& spec = record.plan.spec;
+  const wire::GenerationSpec& spec = record.plan.spec;
   const std::string name = absl::StrCat(spec.request_id(), " (", spec.routing().algorithm(), ") ");
   if (!record.ended) {
     return absl::StrCat(name, "did not end; it has ", record.ids.size(), " tokens");
@@ -40,20 +40,20 @@ std::string World::CheckAnswer(const ClientRecord& record) const {
   if (!marks.empty()) return absl::StrCat(name, marks);
   const std::string& algorithm = spec.routing().algorithm();
   const bool routable = algorithm != "never" && algorithm != "always";
-  const bool free = spec.service_mode() == v1::SERVICE_MODE_UNSPECIFIED;
+  const bool free = spec.service_mode() == api::SERVICE_MODE_UNSPECIFIED;
   return mode_varies_ && routable && free ? CheckFlipped(record) : CheckIds(record);
 }
 
 std::string World::CheckMarks(const ClientRecord& record) const {
-  const v1::GenerationSpec& spec = record.plan.spec;
+  const wire::GenerationSpec& spec = record.plan.spec;
   const auto ids = static_cast<int32_t>(record.ids.size());
-  if (spec.service_mode() == v1::SERVICE_MODE_LARGE_ALONE) {
+  if (spec.service_mode() == api::SERVICE_MODE_LARGE_ALONE) {
     if (record.large_alone != ids) return "is not marked large-alone throughout";
     return record.authors.find(static_cast<char>(Author::kSmall)) == std::string::npos
                ? ""
                : "has tokens of the small model";
   }
-  const bool never_touched = spec.service_mode() == v1::SERVICE_MODE_ROUTED || !mode_varies_ ||
+  const bool never_touched = spec.service_mode() == api::SERVICE_MODE_ROUTED || !mode_varies_ ||
                              spec.routing().algorithm() == "never" ||
                              spec.routing().algorithm() == "always";
   return never_touched && record.large_alone > 0 ? "is marked large-alone" : "";
@@ -61,7 +61,7 @@ std::string World::CheckMarks(const ClientRecord& record) const {
 
 // Who wrote what depends on when the mode changed; that every token is right does not.
 std::string World::CheckFlipped(const ClientRecord& record) const {
-  const v1::GenerationSpec& spec = record.plan.spec;
+  const wire::GenerationSpec& spec = record.plan.spec;
   const std::string name = absl::StrCat(spec.request_id(), " (", spec.routing().algorithm(), ") ");
   // Draft and verification leave what the large model says, whoever is asked in between.
   if (spec.routing().algorithm() == "speculative") return CheckIds(record);
@@ -80,10 +80,10 @@ std::string World::CheckFlipped(const ClientRecord& record) const {
 }
 
 std::string World::CheckIds(const ClientRecord& record) const {
-  const v1::GenerationSpec& spec = record.plan.spec;
+  const wire::GenerationSpec& spec = record.plan.spec;
   const std::string name = absl::StrCat(spec.request_id(), " (", spec.routing().algorithm(), ") ");
-  v1::GenerationSpec as_served = spec;
-  if (spec.service_mode() == v1::SERVICE_MODE_LARGE_ALONE) {
+  wire::GenerationSpec as_served = spec;
+  if (spec.service_mode() == api::SERVICE_MODE_LARGE_ALONE) {
     as_served.mutable_routing()->Clear();
     as_served.mutable_routing()->set_algorithm("always");
   }

@@ -61,7 +61,8 @@ class ThreadPool {
   bool RunOne(int thread);
 
   // The current job's number, number of items and next item in one word, so that claiming an item
-  // proves that the job is still the one whose task was read. Written by the caller and by claims.
+  // proves that the job is still the one whose task was read. OnTokensAccepted by the caller and by
+  // claims.
   std::atomic<uint64_t> claim_{0};
   std::atomic<Task> task_{nullptr};
   std::atomic<void*> context_{nullptr};

@@ -73,7 +73,7 @@ std::unique_ptr<PackedFile> PackedCache::Load(const std::string& name, const Pac
   return nullptr;
 }
 
-void PackedCache::MakeRoom(int64_t bytes) const {
+void PackedCache::AdmitToLargeKv(int64_t bytes) const {
   int64_t total = bytes;
   std::vector<Entry> entries = EntriesOf(folder_);
   for (const Entry& entry : entries) total += entry.bytes;
@@ -101,7 +101,7 @@ std::unique_ptr<PackedFileWriter> PackedCache::Begin(const std::string& name, co
     GiveUp(absl::UnavailableError(absl::StrCat("cannot create ", folder_, ": ", error.message())));
     return nullptr;
   }
-  MakeRoom(expected_bytes);
+  AdmitToLargeKv(expected_bytes);
   auto writer = PackedFileWriter::Create(PathOf(name, key), expected_bytes);
   if (writer.ok()) return *std::move(writer);
   GiveUp(writer.status());

@@ -42,7 +42,7 @@ class PackedCache {
  private:
   std::string PathOf(const std::string& name, const PackedKey& key) const;
   // Removes files, the one used longest ago first, until `bytes` more fit.
-  void MakeRoom(int64_t bytes) const;
+  void AdmitToLargeKv(int64_t bytes) const;
 
   const std::string folder_;
   const int64_t limit_bytes_;

@@ -70,7 +70,7 @@ void PrefixCache::Close(SequenceId sequence) {
   }
   if (IsCached(source) && index_.IsPrefix(source, sequence)) Release(source);
   engine_->Truncate(sequence, blocks * block_size_);
-  engine_->Shelve(sequence);
+  engine_->MarkReclaimable(sequence);
   cached_[sequence] = used_.insert(used_.end(), sequence);
   if (used_.size() > kMaxCachedSequences) {
     counters_.evictions += index_.Blocks(used_.front());

@@ -33,9 +33,9 @@ class PrefixCacheTest : public WorkerCoreTest {
     const uint64_t key = next_key_++;
     OpenPrompt(key, prompt, tenant, max_new);
     Ran ran;
-    while (const std::optional<v1::WorkerFrame> frame = Step()) {
+    while (const std::optional<wire::WorkerFrame> frame = Step()) {
       ran.new_ids += frame->step().new_ids();
-      for (const v1::RowReport& row : frame->rows()) {
+      for (const wire::RowReport& row : frame->rows()) {
         ran.cached_ids += row.cached_ids();
         ran.ids.insert(ran.ids.end(), row.ids().begin(), row.ids().end());
       }
@@ -46,7 +46,7 @@ class PrefixCacheTest : public WorkerCoreTest {
   }
   void OpenPrompt(uint64_t key, const std::vector<TokenId>& prompt, const std::string& tenant = "",
                   int max_new = 3) {
-    v1::GenerationSpec spec = Spec(absl::StrCat("r", key), "never", max_new);
+    wire::GenerationSpec spec = Spec(absl::StrCat("r", key), "never", max_new);
     spec.set_tenant(tenant);
     spec.mutable_stop()->set_ignore_eos(true);
     Open(OpenOf(key, spec, prompt));
@@ -100,7 +100,7 @@ TEST_F(PrefixCacheTest, ANameThatComesBackWithAnotherTenantStartsFromNothing) {
   OpenPrompt(1, Prompt(20), "red");
   Step();
   Attach(/*term=*/2);
-  v1::GenerationSpec spec = Spec("r1", "never", 3);
+  wire::GenerationSpec spec = Spec("r1", "never", 3);
   spec.set_tenant("blue");
   Open(OpenOf(1, spec, Prompt(20)), /*term=*/2);
   const auto frame = Step();
@@ -132,9 +132,9 @@ TEST_F(PrefixCacheTest, RequestsThatComeTogetherReadTheirCommonPromptOnce) {
     OpenPrompt(50, Prompt(120), "another tenant");
     int64_t new_ids = 0;
     int cached = 0;
-    while (const std::optional<v1::WorkerFrame> frame = Step()) {
+    while (const std::optional<wire::WorkerFrame> frame = Step()) {
       new_ids += frame->step().new_ids();
-      for (const v1::RowReport& row : frame->rows()) cached += row.cached_ids() == 120;
+      for (const wire::RowReport& row : frame->rows()) cached += row.cached_ids() == 120;
     }
     EXPECT_EQ(cached, 39);
     EXPECT_EQ(new_ids, 2 * 120 + 40 + 41 * 2);
@@ -203,18 +203,18 @@ TEST_F(PrefixCacheTest, AFailedRequestLeavesNothingBehind) {
 TEST_F(PrefixCacheTest, ASequenceThatSharesItsLastBlockNeverWritesIntoIt) {
   Start({}, /*total_blocks=*/11);
   Attach();
-  v1::GenerationSpec spec = Spec("held", "never", 3);
+  wire::GenerationSpec spec = Spec("held", "never", 3);
   Open(OpenOf(1, spec, Prompt(20), /*turn=*/false));  // Catches up: five full blocks.
   Step();
   OpenPrompt(2, Prompt(21));
   Step();
   EXPECT_EQ(engine_->free_blocks(), 11 - 5 - 1);
-  v1::CommandFrame frame = Commands();
-  v1::Extend& extend = *frame.add_extends();
+  wire::CommandFrame frame = Commands();
+  wire::Extend& extend = *frame.add_extends();
   extend.set_request(1);
   extend.set_epoch(1);
   extend.set_base(20);
-  *extend.mutable_turn()->mutable_window() = ToWire(Window::OwnRule());
+  *extend.mutable_grant()->mutable_window() = ToWire(Window::OwnRule());
   core_->Apply(frame, now_);
   const auto step = Step();
   ASSERT_TRUE(step.has_value());

@@ -33,18 +33,18 @@ TEST(ExactnessTest, AlwaysEntropyZeroAndRandomOneAreTheLargeModelAlone) {
 
 TEST(ExactnessTest, SpeculativeIsTheLargeModelAloneForEveryWindowAndSampledToo) {
   for (const double window : {1, 2, 4, 7, 32}) {
-    const double agreement = window > 8 ? 0.95 : 0.7;
-    Pair pair({.agreement = agreement});
+    const double acceptance_rate = window > 8 ? 0.95 : 0.7;
+    Pair pair({.acceptance_rate = acceptance_rate});
     const auto cases = MakeCases(40, "speculative", {{"window", window}}, 3);
     const auto outputs = RunTogether(&pair, cases);
     for (size_t i = 0; i < cases.size(); ++i) {
-      EXPECT_EQ(outputs[i], Alone(Role::kLarge, cases[i], agreement)) << "window " << window;
+      EXPECT_EQ(outputs[i], Alone(Role::kLarge, cases[i], acceptance_rate)) << "window " << window;
     }
   }
 }
 
 TEST(ExactnessTest, SpeculativeKeepsDraftsWhereTheModelsAgree) {
-  Pair pair({.agreement = 1});
+  Pair pair({.acceptance_rate = 1});
   const auto cases = MakeCases(10, "speculative", {{"window", 4}}, 4);
   RunTogether(&pair, cases);
   int small = 0, all = 0;
@@ -61,12 +61,12 @@ TEST(ExactnessTest, EveryRuleThatMayRouteDoes) {
     Pair pair({});
     RunTogether(&pair, MakeCases(20, rule.name, rule.parameters, 9));
     const bool routes = std::string(rule.name) != "never" && std::string(rule.name) != "always";
-    int64_t departures = 0, stops = 0;
+    int64_t handoffs = 0, stops = 0;
     for (const auto& [key, request] : pair.scheduler.requests()) {
-      departures += request.departures;
-      stops += request.reason == v1::FINISH_REASON_STOP;
+      handoffs += request.handoffs;
+      stops += request.reason == api::FINISH_REASON_STOP;
     }
-    EXPECT_EQ(departures > 20, routes) << rule.name << " " << departures;
+    EXPECT_EQ(handoffs > 20, routes) << rule.name << " " << handoffs;
     EXPECT_GT(stops, 0) << rule.name;
   }
 }
@@ -130,7 +130,7 @@ TEST(ExactnessTest, DeferralChangesNoToken) {
     for (const Case& request : cases) {
       keys.push_back(pair.scheduler.Submit(request.spec, request.prompt));
     }
-    v1::Deferral deferral;
+    wire::Deferral deferral;
     for (int i = 0; i < 200; ++i) {
       if (i % 10 == 0) {
         deferral.set_least_rows(below(2) * below(8));
@@ -139,7 +139,7 @@ TEST(ExactnessTest, DeferralChangesNoToken) {
         deferral.set_step_spread(0.01 * below(30));
         deferral.set_cap_us(below(10000));
       }
-      v1::PeerStep peer;
+      wire::PeerStep peer;
       peer.set_batch(below(4));
       peer.set_expected_returns(below(4));
       peer.set_predicted_us(below(8000));
@@ -167,7 +167,7 @@ TEST(ExactnessTest, TheContextLimitEndsARequestAsLength) {
     cases[0].spec.mutable_stop()->set_ignore_eos(true);
     const auto outputs = RunTogether(&pair, cases);
     EXPECT_EQ(outputs[0].size(), 6u) << rule.name;
-    EXPECT_EQ(pair.scheduler.request(1).reason, v1::FINISH_REASON_LENGTH);
+    EXPECT_EQ(pair.scheduler.request(1).reason, api::FINISH_REASON_LENGTH);
   }
 }
 

@@ -10,8 +10,8 @@
 namespace tokenrouter {
 namespace {
 
-v1::RowReport EmptyReport(const SequenceState& sequence) {
-  v1::RowReport report;
+wire::RowReport EmptyReport(const SequenceState& sequence) {
+  wire::RowReport report;
   report.set_request(sequence.request);
   report.set_epoch(sequence.epoch);
   report.set_base_position(sequence.track.committed());
@@ -27,11 +27,11 @@ class RowResolver {
   }
 
   RowOutcome Resolve(std::span<const Choice> choices) {
-    TR_CHECK(sequence_.turn.has_value());
+    TR_CHECK(sequence_.grant.has_value());
     TR_CHECK(static_cast<int32_t>(choices.size()) == sequence_.choices())
-        << choices.size() << " choices for verify " << sequence_.turn->verify;
+        << choices.size() << " choices for verify " << sequence_.grant->verify;
     const Choice* proposal = &choices[0];
-    if (sequence_.turn->verify > 0) proposal = &choices[Verify(choices)];
+    if (sequence_.grant->verify > 0) proposal = &choices[Verify(choices)];
     if (!outcome_.finished) Write(*proposal);
     Report();
     return std::move(outcome_);
@@ -41,17 +41,17 @@ class RowResolver {
   // Receive: keeps what the algorithm keeps of the tail. Returns the index of the proposal.
   int32_t Verify(std::span<const Choice> choices) {
     const std::span<const TokenId> tail =
-        sequence_.track.tail().last(static_cast<size_t>(sequence_.turn->verify));
+        sequence_.track.tail().last(static_cast<size_t>(sequence_.grant->verify));
     const auto before = static_cast<int32_t>(sequence_.track.tail().size() - tail.size());
     const int32_t keep = sequence_.algorithm->Receive(
         {.role = limits_.role, .tail = tail, .choices = choices}, &sequence_.state);
-    TR_CHECK(keep >= 0 && keep <= sequence_.turn->verify)
-        << sequence_.algorithm->name() << " keeps " << keep << " of " << sequence_.turn->verify;
-    sequence_.turn->verify = 0;
+    TR_CHECK(keep >= 0 && keep <= sequence_.grant->verify)
+        << sequence_.algorithm->name() << " keeps " << keep << " of " << sequence_.grant->verify;
+    sequence_.grant->verify = 0;
     sequence_.track.CutTail(before + keep);
     outcome_.valid_kv = sequence_.track.size();
     for (int32_t i = 0; i < keep; ++i) {
-      TokenNote& note = sequence_.track.tail_note(before + i);
+      TokenRecord& note = sequence_.track.tail_note(before + i);
       note.entropy = choices[i].signals.entropy;  // The verifier's: the draft's are not sent.
       note.logprob = choices[i].logprob;
     }
@@ -60,17 +60,17 @@ class RowResolver {
   }
 
   void Write(const Choice& proposal) {
-    PenTurn& turn = *sequence_.turn;
-    if (turn.window.kind == Window::Kind::kOwnRule) return FollowRule(proposal);
+    ActiveGrant& grant = *sequence_.grant;
+    if (grant.window.kind == Window::Kind::kOwnRule) return FollowRule(proposal);
     Append(proposal);
     CommitTail();
     if (outcome_.finished) return;
-    const std::vector<TokenId>& delimiters = turn.window.delimiters;
+    const std::vector<TokenId>& delimiters = grant.window.delimiters;
     const bool over =
-        (turn.window.kind == Window::Kind::kTokens && --turn.remaining <= 0) ||
-        (turn.window.kind == Window::Kind::kDelimiter &&
+        (grant.window.kind == Window::Kind::kTokens && --grant.remaining <= 0) ||
+        (grant.window.kind == Window::Kind::kDelimiter &&
          std::find(delimiters.begin(), delimiters.end(), proposal.id) != delimiters.end());
-    if (over) Depart(Other(limits_.role), Window::OwnRule(), /*verify=*/0);
+    if (over) HandOff(Other(limits_.role), Window::OwnRule(), /*verify=*/0);
   }
 
   void FollowRule(const Choice& proposal) {
@@ -100,7 +100,7 @@ class RowResolver {
         << sequence_.algorithm->name() << " gives the pen to the " << RoleName(limits_.role)
         << " side, which has it; an algorithm that goes on there must stay";
     const Payload payload = sequence_.algorithm->Send(sequence_.track.tail(), sequence_.state);
-    Depart(decision.to, decision.window, payload.verify);
+    HandOff(decision.to, decision.window, payload.verify);
   }
 
   void Append(const Choice& choice) {
@@ -111,10 +111,10 @@ class RowResolver {
 
   // Commits the tail up to the first id that ends the request; what follows that id is dropped.
   void CommitTail() {
-    TokenTrack& track = sequence_.track;
+    WorkerHistory& track = sequence_.track;
     while (!track.tail().empty()) {
       const TokenId id = track.tail().front();
-      const TokenNote note = track.tail_note(0);
+      const TokenRecord note = track.tail_note(0);
       track.CommitFirst();
       ++outcome_.committed;
       outcome_.report.add_ids(id);
@@ -139,23 +139,23 @@ class RowResolver {
   void Finish(FinishReason reason) {
     outcome_.finished = true;
     sequence_.track.CutTail(0);
-    sequence_.turn.reset();
+    sequence_.grant.reset();
     sequence_.ended = true;
     outcome_.valid_kv = std::min(outcome_.valid_kv, sequence_.track.size());
-    v1::Finish& finish = *outcome_.report.mutable_finish();
+    wire::Finish& finish = *outcome_.report.mutable_finish();
     finish.set_position(sequence_.track.committed());
     finish.set_reason(ToWire(reason));
   }
 
-  void Depart(Role to, const Window& window, int32_t verify) {
+  void HandOff(Role to, const Window& window, int32_t verify) {
     TR_CHECK(verify >= 0 && verify <= static_cast<int32_t>(sequence_.track.tail().size()));
-    outcome_.departed = true;
-    sequence_.turn.reset();
+    outcome_.handed_off = true;
+    sequence_.grant.reset();
     sequence_.released = false;
-    v1::Departure& departure = *outcome_.report.mutable_departure();
-    departure.set_to(ToWire(to));
-    *departure.mutable_window() = ToWire(window);
-    departure.set_verify(verify);
+    wire::Handoff& handoff = *outcome_.report.mutable_handoff();
+    handoff.set_to(ToWire(to));
+    *handoff.mutable_window() = ToWire(window);
+    handoff.set_verify(verify);
     const std::span<const TokenId> tail = sequence_.track.tail();
     outcome_.report.mutable_tail()->Add(tail.begin(), tail.end());
   }
@@ -163,7 +163,7 @@ class RowResolver {
   void Report() {
     const std::string_view state = sequence_.state.bytes();
     outcome_.report.set_state(std::string(state));
-    outcome_.report.set_parked(sequence_.parked());
+    outcome_.report.set_credit_blocked(sequence_.credit_blocked());
   }
 
   const SequenceLimits& limits_;
@@ -178,18 +178,18 @@ RowOutcome ResolveRow(std::span<const Choice> choices, const SequenceLimits& lim
   return RowResolver(limits, sequence).Resolve(choices);
 }
 
-v1::RowReport ParkedReport(const SequenceState& sequence) {
-  v1::RowReport report = EmptyReport(sequence);
+wire::RowReport ParkedReport(const SequenceState& sequence) {
+  wire::RowReport report = EmptyReport(sequence);
   report.set_state(std::string(sequence.state.bytes()));
-  report.set_parked(true);
+  report.set_credit_blocked(true);
   return report;
 }
 
-v1::RowReport FinishReport(const SequenceState& sequence, FinishReason reason,
-                           const std::string& detail) {
-  v1::RowReport report = EmptyReport(sequence);
+wire::RowReport FinishReport(const SequenceState& sequence, FinishReason reason,
+                             const std::string& detail) {
+  wire::RowReport report = EmptyReport(sequence);
   report.set_state(std::string(sequence.state.bytes()));
-  v1::Finish& finish = *report.mutable_finish();
+  wire::Finish& finish = *report.mutable_finish();
   finish.set_position(sequence.track.committed());
   finish.set_reason(ToWire(reason));
   finish.set_detail(detail);

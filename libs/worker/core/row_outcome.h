@@ -7,29 +7,30 @@
 
 #include "libs/inference/step_batch.h"
 #include "libs/worker/core/sequence_state.h"
-#include "proto/worker.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/worker.pb.h"
 
 namespace tokenrouter {
 
 struct RowOutcome {
   // request, epoch and base_position are filled too.
-  v1::RowReport report;
+  wire::RowReport report;
   // KV beyond it belongs to ids that were dropped.
   Position valid_kv = 0;
   int32_t committed = 0;  // Ids committed by this row.
-  bool departed = false;
+  bool handed_off = false;
   bool finished = false;
 };
 
-// REQUIRES: sequence->turn, and choices.size() == sequence->choices().
+// REQUIRES: sequence->grant, and choices.size() == sequence->choices().
 RowOutcome ResolveRow(std::span<const Choice> choices, const SequenceLimits& limits,
                       SequenceState* sequence);
 
 // A report that the sequence waits for credit.
-v1::RowReport ParkedReport(const SequenceState& sequence);
+wire::RowReport ParkedReport(const SequenceState& sequence);
 
 // A report that ends the request where it stands.
-v1::RowReport FinishReport(const SequenceState& sequence, FinishReason reason,
-                           const std::string& detail);
+wire::RowReport FinishReport(const SequenceState& sequence, FinishReason reason,
+                             const std::string& detail);
 
 }  // namespace tokenrouter

@@ -44,7 +44,7 @@ absl::Status CheckLengths(int64_t size, int32_t tail, const SequenceState& seque
   return absl::OkStatus();
 }
 
-absl::Status ReadSpec(const v1::GenerationSpec& spec, const SequenceLimits& limits,
+absl::Status ReadSpec(const wire::GenerationSpec& spec, const SequenceLimits& limits,
                       SequenceState* sequence) {
   TR_ASSIGN_OR_RETURN(sequence->algorithm, CreateAlgorithm(spec.routing().algorithm(),
                                                            ParametersFromWire(spec.routing())));
@@ -76,7 +76,7 @@ absl::Status SetState(const std::string& bytes, RequestState* state) {
                                                  " bytes; allowed: at most ", kMaxRequestState));
 }
 
-absl::Status SetTurn(const v1::Turn& wire, SequenceState* sequence) {
+absl::Status SetGrant(const wire::DecodeGrant& wire, SequenceState* sequence) {
   TR_ASSIGN_OR_RETURN(Window window, FromWire(wire.window()));
   const int32_t most =
       std::min<int32_t>(kMaxVerify, static_cast<int32_t>(sequence->track.tail().size()));
@@ -84,29 +84,31 @@ absl::Status SetTurn(const v1::Turn& wire, SequenceState* sequence) {
     return absl::InvalidArgumentError(
         absl::StrCat("turn.verify is ", wire.verify(), "; allowed: [0, ", most, "]"));
   }
-  sequence->turn = PenTurn{.window = window, .remaining = window.tokens, .verify = wire.verify()};
+  sequence->grant =
+      ActiveGrant{.window = window, .remaining = window.tokens, .verify = wire.verify()};
   return absl::OkStatus();
 }
 
-absl::Status ReadOpen(const v1::Open& open, const SequenceLimits& limits, SequenceState* sequence) {
+absl::Status ReadOpen(const wire::Open& open, const SequenceLimits& limits,
+                      SequenceState* sequence) {
   TR_RETURN_IF_ERROR(ReadSpec(open.spec(), limits, sequence));
   TR_RETURN_IF_ERROR(CheckIds(IdsOf(open.ids()), limits));
   TR_RETURN_IF_ERROR(CheckLengths(open.ids_size(), open.tail(), *sequence, limits));
   TR_RETURN_IF_ERROR(SetState(open.state(), &sequence->state));
-  if (open.has_turn()) TR_RETURN_IF_ERROR(SetTurn(open.turn(), sequence));
+  if (open.has_grant()) TR_RETURN_IF_ERROR(SetGrant(open.grant(), sequence));
   return absl::OkStatus();
 }
 
 void StartOver(SequenceState* sequence) {
-  sequence->turn.reset();
+  sequence->grant.reset();
   sequence->released = false;
   sequence->ended = false;
 }
 
 }  // namespace
 
-absl::Status ApplyOpen(const v1::Open& open, const SequenceLimits& limits, SequenceState* sequence,
-                       Position* unchanged) {
+absl::Status ApplyOpen(const wire::Open& open, const SequenceLimits& limits,
+                       SequenceState* sequence, Position* unchanged) {
   sequence->claimed = true;
   sequence->request = open.request();
   sequence->epoch = open.epoch();
@@ -123,7 +125,7 @@ absl::Status ApplyOpen(const v1::Open& open, const SequenceLimits& limits, Seque
   return status;
 }
 
-absl::Status ApplyExtend(const v1::Extend& extend, const SequenceLimits& limits,
+absl::Status ApplyExtend(const wire::Extend& extend, const SequenceLimits& limits,
                          SequenceState* sequence) {
   StartOver(sequence);
   const std::span<const TokenId> ids = IdsOf(extend.ids());
@@ -136,7 +138,7 @@ absl::Status ApplyExtend(const v1::Extend& extend, const SequenceLimits& limits,
   TR_RETURN_IF_ERROR(CheckIds(ids, limits));
   TR_RETURN_IF_ERROR(CheckLengths(size, extend.tail(), *sequence, limits));
   TR_RETURN_IF_ERROR(SetState(extend.state(), &sequence->state));
-  if (extend.has_turn()) TR_RETURN_IF_ERROR(SetTurn(extend.turn(), sequence));
+  if (extend.has_grant()) TR_RETURN_IF_ERROR(SetGrant(extend.grant(), sequence));
   return absl::OkStatus();
 }
 

@@ -1,9 +1,9 @@
-// SequenceState is one request as one worker sees it: who it is, its rules, its ids, the pen if
-// this worker holds it. KV is not in here: the engine may drop and rebuild it from the ids at any
-// time. Ownership: owned by the SequenceTable; spans into its ids live while no command is applied.
-// Threads: not thread-safe; lives on the engine's owner loop.
-// Errors: INVALID_ARGUMENT for a specification, ids or a turn that the wire allows but this worker
-// cannot serve, naming what and the limit.
+// SequenceState is one request as one worker sees it: who it is, its rules, its ids, the decode
+// grant if this worker holds it. KV is not in here: the engine may drop and rebuild it from the ids
+// at any time. Ownership: owned by the SequenceTable; spans into its ids live while no command is
+// applied. Threads: not thread-safe; lives on the engine's owner loop. Errors: INVALID_ARGUMENT for
+// a specification, ids or a turn that the wire allows but this worker cannot serve, naming what and
+// the limit.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,9 @@
 #include "libs/routing/algorithm.h"
 #include "libs/tokens/stop_rules.h"
 #include "libs/tokens/token_types.h"
-#include "libs/worker/core/token_track.h"
-#include "proto/worker.pb.h"
+#include "libs/worker/core/worker_history.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/worker.pb.h"
 
 namespace tokenrouter {
 
@@ -34,8 +35,8 @@ struct SequenceLimits {
   std::vector<TokenId> stop_ids;  // Union of both models' end-of-sequence ids.
 };
 
-// The pen, as this side got it.
-struct PenTurn {
+// The decode grant, as this side got it.
+struct ActiveGrant {
   Window window;
   int32_t remaining = 0;  // kTokens: tokens still to write.
   int32_t verify = 0;     // Trailing tentative ids at which a choice is returned too.
@@ -69,8 +70,8 @@ struct SequenceState {
 
   // Where it stands.
   RequestState state;
-  TokenTrack track;
-  std::optional<PenTurn> turn;
+  WorkerHistory track;
+  std::optional<ActiveGrant> grant;
   bool ended = false;     // Finished or refused; only waits for its Close.
   bool released = false;  // Large side: the turn may run.
   Position credit = 0;    // Committed length up to which it may write; 0: no limit.
@@ -79,22 +80,24 @@ struct SequenceState {
   bool told_cached = false;  // Since its Open.
   uint64_t last_step = 0;    // Number of the last step it was in, or of its opening.
 
-  bool parked() const { return turn.has_value() && credit > 0 && track.committed() >= credit; }
+  bool credit_blocked() const {
+    return grant.has_value() && credit > 0 && track.committed() >= credit;
+  }
   // Could run in the next step.
   bool ready(Role role) const {
-    return claimed && turn.has_value() && !parked() && (role == Role::kSmall || released);
+    return claimed && grant.has_value() && !credit_blocked() && (role == Role::kSmall || released);
   }
   // Choices that its turn needs at the end of its ids.
-  int32_t choices() const { return turn.has_value() ? turn->verify + 1 : 0; }
+  int32_t choices() const { return grant.has_value() ? grant->verify + 1 : 0; }
 };
 
 // Takes over everything that Open says; sets `unchanged` to the length of the prefix of ids that
 // stayed. On an error too the ids are those of the message, so that the report of it is accepted;
 // there is no turn then.
-absl::Status ApplyOpen(const v1::Open& open, const SequenceLimits& limits, SequenceState* sequence,
-                       Position* unchanged);
+absl::Status ApplyOpen(const wire::Open& open, const SequenceLimits& limits,
+                       SequenceState* sequence, Position* unchanged);
 // REQUIRES: 0 <= extend.base() <= track.size().
-absl::Status ApplyExtend(const v1::Extend& extend, const SequenceLimits& limits,
+absl::Status ApplyExtend(const wire::Extend& extend, const SequenceLimits& limits,
                          SequenceState* sequence);
 
 }  // namespace tokenrouter

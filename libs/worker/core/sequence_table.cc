@@ -48,7 +48,7 @@ void SequenceTable::UnclaimAll() {
   for (const auto& [id, sequence] : sequences_) {
     sequence->claimed = false;
     sequence->released = false;
-    sequence->turn.reset();
+    sequence->grant.reset();
   }
 }
 

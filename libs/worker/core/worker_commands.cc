@@ -15,7 +15,7 @@ constexpr int32_t kSequenceSlack = 2;
 
 }  // namespace
 
-void WorkerCore::Apply(const v1::CommandFrame& frame, absl::Time now, absl::Time arrived) {
+void WorkerCore::Apply(const wire::CommandFrame& frame, absl::Time now, absl::Time arrived) {
   if (step_runs_) {
     arrived_.push_back({frame, arrived});
     return;
@@ -23,20 +23,20 @@ void WorkerCore::Apply(const v1::CommandFrame& frame, absl::Time now, absl::Time
   ApplyNow(frame, now, arrived);
 }
 
-void WorkerCore::ApplyNow(const v1::CommandFrame& frame, absl::Time now, absl::Time arrived) {
+void WorkerCore::ApplyNow(const wire::CommandFrame& frame, absl::Time now, absl::Time arrived) {
   if (frame.has_attached() && frame.term() >= term_) ApplyAttached(frame, now);
   if (!attached_ || frame.term() != term_) {
     ++counters_.stale_frames;
     return;
   }
-  for (const v1::Open& open : frame.opens()) ApplyOpenFrame(open);
-  for (const v1::Extend& extend : frame.extends()) ApplyExtendFrame(extend);
+  for (const wire::Open& open : frame.opens()) ApplyOpenFrame(open);
+  for (const wire::Extend& extend : frame.extends()) ApplyExtendFrame(extend);
   for (const uint64_t request : frame.releases()) {
     SequenceState* sequence = table_.Find(request);
-    if (sequence != nullptr && sequence->turn.has_value()) sequence->released = true;
+    if (sequence != nullptr && sequence->grant.has_value()) sequence->released = true;
   }
-  for (const v1::Credit& credit : frame.credits()) ApplyCredit(credit);
-  for (const v1::Close& close : frame.closes()) ApplyCloseFrame(close);
+  for (const wire::Credit& credit : frame.credits()) ApplyCredit(credit);
+  for (const wire::Close& close : frame.closes()) ApplyCloseFrame(close);
   if (frame.drain()) draining_ = true;
   if (deferral_.has_value()) {
     // Rows of this frame came back from a step before the one that it may tell about.
@@ -49,13 +49,13 @@ void WorkerCore::ApplyNow(const v1::CommandFrame& frame, absl::Time now, absl::T
   WatchLeaseWait(now);
 }
 
-void WorkerCore::ApplyAttached(const v1::CommandFrame& frame, absl::Time now) {
-  const v1::Attached& attached = frame.attached();
+void WorkerCore::ApplyAttached(const wire::CommandFrame& frame, absl::Time now) {
+  const wire::Attached& attached = frame.attached();
   attached_ = true;
   draining_ = false;
   told_leaving_ = false;
   term_ = frame.term();
-  read_ahead_ = attached.read_ahead();
+  read_ahead_ = attached.background_prefill();
   limits_.usable_ids = engine_->info().usable_ids;
   if (attached.usable_ids() > 0) {
     limits_.usable_ids = std::min(limits_.usable_ids, attached.usable_ids());
@@ -67,7 +67,7 @@ void WorkerCore::ApplyAttached(const v1::CommandFrame& frame, absl::Time now) {
   free_unclaimed_at_ = now + absl::Milliseconds(attached.keep_unclaimed_ms());
 }
 
-void WorkerCore::ApplyOpenFrame(const v1::Open& open) {
+void WorkerCore::ApplyOpenFrame(const wire::Open& open) {
   const SequenceState* held = table_.FindHeld(open.spec().request_id(), open.spec().choice());
   if (held != nullptr && held->claimed && held->request == open.request() &&
       open.epoch() <= held->epoch) {
@@ -75,7 +75,7 @@ void WorkerCore::ApplyOpenFrame(const v1::Open& open) {
   }
   SequenceState* same_key = table_.Find(open.request());
   if (same_key != nullptr && same_key != held) Forget(same_key);
-  const bool has_room = held != nullptr || MakeRoomForSequence();
+  const bool has_capacity = held != nullptr || MakeRoomForSequence();
   SequenceState* sequence =
       table_.Claim(open.request(), open.spec().request_id(), open.spec().choice());
   sequence->last_step = counters_.steps;
@@ -85,20 +85,20 @@ void WorkerCore::ApplyOpenFrame(const v1::Open& open) {
   const absl::Status status = ApplyOpen(open, limits_, sequence, &unchanged);
   cache_.Cut(sequence->id, unchanged);
   if (!status.ok()) return Refuse(sequence, std::string(status.message()));
-  if (!has_room) {
+  if (!has_capacity) {
     return Refuse(sequence, absl::StrCat("this worker holds ", table_.size() - 1,
                                          " sequences; max_sequences is ", options_.max_sequences));
   }
-  if (sequence->parked()) *pending_.add_rows() = ParkedReport(*sequence);
+  if (sequence->credit_blocked()) *pending_.add_rows() = ParkedReport(*sequence);
 }
 
-void WorkerCore::ApplyExtendFrame(const v1::Extend& extend) {
+void WorkerCore::ApplyExtendFrame(const wire::Extend& extend) {
   SequenceState* sequence = table_.Find(extend.request());
   if (sequence != nullptr && extend.epoch() < sequence->epoch) return;
   const Position have = sequence == nullptr ? 0 : sequence->track.size();
   if (sequence == nullptr || extend.base() > have || extend.base() < 0) {
     ++counters_.need_ids;
-    v1::NeedIds& need = *pending_.add_need_ids();
+    wire::NeedIds& need = *pending_.add_need_ids();
     need.set_request(extend.request());
     need.set_epoch(extend.epoch());
     need.set_have(have);
@@ -107,16 +107,16 @@ void WorkerCore::ApplyExtendFrame(const v1::Extend& extend) {
   cache_.Cut(sequence->id, extend.base());
   const absl::Status status = ApplyExtend(extend, limits_, sequence);
   if (!status.ok()) return Refuse(sequence, std::string(status.message()));
-  if (sequence->parked()) *pending_.add_rows() = ParkedReport(*sequence);
+  if (sequence->credit_blocked()) *pending_.add_rows() = ParkedReport(*sequence);
 }
 
-void WorkerCore::ApplyCredit(const v1::Credit& credit) {
+void WorkerCore::ApplyCredit(const wire::Credit& credit) {
   SequenceState* sequence = table_.Find(credit.request());
   if (sequence == nullptr) return;
   sequence->credit = credit.until() == 0 ? 0 : std::max(sequence->credit, credit.until());
 }
 
-void WorkerCore::ApplyCloseFrame(const v1::Close& close) {
+void WorkerCore::ApplyCloseFrame(const wire::Close& close) {
   SequenceState* sequence = table_.Find(close.request());
   if (sequence != nullptr) {
     if (close.epoch() < sequence->epoch) return;  // It was opened again since.
@@ -153,7 +153,7 @@ void WorkerCore::FreeUnclaimed(absl::Time now) {
 }
 
 void WorkerCore::End(SequenceState* sequence) {
-  sequence->turn.reset();
+  sequence->grant.reset();
   sequence->ended = true;
 }
 

@@ -10,7 +10,7 @@
 namespace tokenrouter {
 namespace {
 
-bool HasContent(const v1::WorkerFrame& frame) {
+bool HasContent(const wire::WorkerFrame& frame) {
   return frame.rows_size() > 0 || frame.need_ids_size() > 0 || frame.closed_size() > 0 ||
          frame.has_lease_return() || frame.draining();
 }
@@ -29,15 +29,15 @@ WorkerCore::WorkerCore(WorkerCoreOptions options, Engine* engine)
   limits_.usable_ids = engine_->info().usable_ids;
   if (options_.role == Role::kLarge || lease_.needed()) return;
   deferral_.emplace(options_.max_rows);
-  for (const v1::StepSample& sample : options_.samples) {
+  for (const wire::StepSample& sample : options_.samples) {
     deferral_->Observe(sample.rows(), sample.new_ids(), absl::Microseconds(sample.elapsed_us()));
   }
 }
 
-v1::WorkerFrame WorkerCore::Hello() const {
+wire::WorkerFrame WorkerCore::Hello() const {
   const EngineInfo& info = engine_->info();
-  v1::WorkerFrame frame;
-  v1::WorkerHello& hello = *frame.mutable_hello();
+  wire::WorkerFrame frame;
+  wire::WorkerHello& hello = *frame.mutable_hello();
   hello.set_worker_id(options_.worker_id);
   hello.set_role(ToWire(options_.role));
   hello.set_pair(options_.pair);
@@ -59,7 +59,7 @@ v1::WorkerFrame WorkerCore::Hello() const {
   }
   hello.mutable_samples()->Assign(options_.samples.begin(), options_.samples.end());
   for (const auto& [id, sequence] : table_.all()) {
-    v1::HeldSequence& held = *hello.add_held();
+    wire::HeldSequence& held = *hello.add_held();
     held.set_request_id(sequence->request_id);
     held.set_choice(sequence->choice);
     held.set_length(sequence->track.size());
@@ -110,11 +110,11 @@ absl::Status WorkerCore::Execute(PlannedStep* step) {
   return step->status;
 }
 
-v1::WorkerFrame WorkerCore::Complete(PlannedStep step, absl::Time now) {
+wire::WorkerFrame WorkerCore::Complete(PlannedStep step, absl::Time now) {
   TR_CHECK(step_runs_);
   step_runs_ = false;
   ++counters_.steps;
-  v1::WorkerFrame frame;
+  wire::WorkerFrame frame;
   steps_alone_ = std::max<int64_t>(0, steps_alone_ - 1);
   if (!attached_) table_.UnclaimAll();  // The stream went away during the step.
   if (step.status.ok()) {
@@ -129,7 +129,7 @@ v1::WorkerFrame WorkerCore::Complete(PlannedStep step, absl::Time now) {
   std::deque<Arrived> arrived;
   arrived.swap(arrived_);
   for (const Arrived& command : arrived) ApplyNow(command.frame, now, command.at);
-  v1::StepReport& report = *frame.mutable_step();
+  wire::StepReport& report = *frame.mutable_step();
   report.set_seq(counters_.steps);
   report.set_rows(static_cast<int32_t>(step.batch.rows.size()));
   report.set_new_ids(step.batch.new_ids());
@@ -137,22 +137,22 @@ v1::WorkerFrame WorkerCore::Complete(PlannedStep step, absl::Time now) {
   report.set_predicted_us(absl::ToInt64Microseconds(step.predicted));
   report.set_ready(Ready());
   report.set_free_blocks(free_blocks());
-  report.set_ahead_ids(step.ahead_ids);
+  report.set_background_ids(step.background_ids);
   MovePendingTo(&frame, now);
   return frame;
 }
 
-std::optional<v1::WorkerFrame> WorkerCore::TakePending(absl::Time now) {
+std::optional<wire::WorkerFrame> WorkerCore::TakePending(absl::Time now) {
   if (step_runs_) return std::nullopt;
   FreeUnclaimed(now);
   if (!attached_) return std::nullopt;
-  v1::WorkerFrame frame;
+  wire::WorkerFrame frame;
   MovePendingTo(&frame, now);
   if (!HasContent(frame)) return std::nullopt;
   return frame;
 }
 
-void WorkerCore::MovePendingTo(v1::WorkerFrame* frame, absl::Time now) {
+void WorkerCore::MovePendingTo(wire::WorkerFrame* frame, absl::Time now) {
   WatchLeaseWait(now);
   frame->MergeFrom(pending_);
   pending_.Clear();
@@ -163,7 +163,7 @@ void WorkerCore::MovePendingTo(v1::WorkerFrame* frame, absl::Time now) {
   }
   const int32_t ready = Ready();
   if (!lease_.IsOver(ready, now)) return;
-  frame->mutable_lease_return()->set_turn(lease_.turn());
+  frame->mutable_lease_return()->set_lease_id(lease_.lease_id());
   frame->mutable_lease_return()->set_ready(ready);
   lease_.Drop();
 }
@@ -181,7 +181,7 @@ int32_t WorkerCore::Ready() const {
 int32_t WorkerCore::Waiting() const {
   int32_t waiting = 0;
   for (const auto& [id, sequence] : table_.all()) {
-    waiting += sequence->turn.has_value() && !sequence->ready(options_.role);
+    waiting += sequence->grant.has_value() && !sequence->ready(options_.role);
   }
   return waiting;
 }
@@ -198,9 +198,9 @@ void WorkerCore::WatchLeaseWait(absl::Time now) {
 
 // ---- after the step ----
 
-void WorkerCore::ReportRows(PlannedStep* step, v1::WorkerFrame* frame, absl::Time now) {
+void WorkerCore::ReportRows(PlannedStep* step, wire::WorkerFrame* frame, absl::Time now) {
   TR_CHECK(step->result.choices.size() == step->rows.size());
-  int32_t departures = 0;
+  int32_t handoffs = 0;
   for (size_t i = 0; i < step->rows.size(); ++i) {
     SequenceState* sequence = table_.FindById(step->rows[i].sequence);
     TR_CHECK(sequence != nullptr);
@@ -215,19 +215,20 @@ void WorkerCore::ReportRows(PlannedStep* step, v1::WorkerFrame* frame, absl::Tim
     Settle(*sequence);
     sequence->ready_since = sequence->ready(options_.role) ? now : absl::InfiniteFuture();
     counters_.committed += outcome.committed;
-    counters_.departures += outcome.departed;
-    departures += outcome.departed;
+    counters_.handoffs += outcome.handed_off;
+    handoffs += outcome.handed_off;
     // A tentative token that stays here is nobody else's business yet.
-    if (outcome.committed > 0 || outcome.departed || outcome.finished || outcome.report.parked()) {
+    if (outcome.committed > 0 || outcome.handed_off || outcome.finished ||
+        outcome.report.credit_blocked()) {
       outcome.report.set_cached_ids(std::exchange(sequence->cached_ids, 0));
       sequence->told_cached = true;
       *frame->add_rows() = std::move(outcome.report);
     }
   }
-  lease_.CountDepartures(departures);
+  lease_.CountHandoffs(handoffs);
 }
 
-void WorkerCore::HandleFailedStep(const PlannedStep& step, v1::WorkerFrame* frame) {
+void WorkerCore::HandleFailedStep(const PlannedStep& step, wire::WorkerFrame* frame) {
   ++counters_.engine_errors;
   if (step.status.code() == absl::StatusCode::kResourceExhausted) {
     // The engine counts blocks better than the plan did: make room and let the next plan try.

@@ -35,7 +35,8 @@
 #include "libs/worker/step/device_lease.h"
 #include "libs/worker/step/local_deferral.h"
 #include "libs/worker/step/preemption_policy.h"
-#include "proto/worker.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/worker.pb.h"
 
 namespace tokenrouter {
 
@@ -54,7 +55,7 @@ struct WorkerCoreOptions {
   int64_t idle_step_tokens = 128;  // Of a step in which nothing is ready and sequences without a
                                    // turn catch up; 0: never. Ignored with a device key.
   bool prefix_cache = true;        // Closed sequences keep their KV for others that start alike.
-  std::vector<v1::StepSample> samples;  // Steps measured before; told in every hello.
+  std::vector<wire::StepSample> samples;  // Steps measured before; told in every hello.
 };
 
 // Of the whole life of the core.
@@ -62,7 +63,7 @@ struct WorkerCounters {
   uint64_t steps = 0;
   uint64_t committed = 0;     // Tokens.
   uint64_t catch_up_ids = 0;  // Run without returning a choice.
-  uint64_t departures = 0;
+  uint64_t handoffs = 0;
   uint64_t preemptions = 0;
   uint64_t engine_errors = 0;
   uint64_t need_ids = 0;
@@ -85,7 +86,7 @@ struct PlannedStep {
   absl::Time started;
   absl::Duration predicted;
   bool idle = false;
-  int64_t ahead_ids = 0;  // BatchPlan's.
+  int64_t background_ids = 0;  // BatchPlan's.
 };
 
 class WorkerCore {
@@ -94,21 +95,21 @@ class WorkerCore {
 
   // ---- the stream ----
   // The first frame of a stream.
-  v1::WorkerFrame Hello() const;
+  wire::WorkerFrame Hello() const;
   // Takes effect at once, or in Complete while a step runs. `arrived`: when the frame reached this
   // process, at most now.
-  void Apply(const v1::CommandFrame& frame, absl::Time now) { Apply(frame, now, now); }
-  void Apply(const v1::CommandFrame& frame, absl::Time now, absl::Time arrived);
+  void Apply(const wire::CommandFrame& frame, absl::Time now) { Apply(frame, now, now); }
+  void Apply(const wire::CommandFrame& frame, absl::Time now, absl::Time arrived);
   // The stream is gone: turns end, ids and KV stay for the next one.
   void Detach();
   // What is to be said outside of a step; nothing when there is nothing to say or a step runs.
-  std::optional<v1::WorkerFrame> TakePending(absl::Time now);
+  std::optional<wire::WorkerFrame> TakePending(absl::Time now);
 
   // ---- steps ----
   std::optional<PlannedStep> Plan(absl::Time now);
   // The status is also kept in the step.
   absl::Status Execute(PlannedStep* step);
-  v1::WorkerFrame Complete(PlannedStep step, absl::Time now);
+  wire::WorkerFrame Complete(PlannedStep step, absl::Time now);
 
   // When to call Plan and TakePending again though nothing arrives; InfiniteFuture: never.
   absl::Time NextDeadline() const;
@@ -121,7 +122,7 @@ class WorkerCore {
   uint64_t term() const { return term_; }
   const WorkerCounters& counters() const { return counters_; }
   int32_t Ready() const;
-  int32_t Waiting() const;  // Have a turn and cannot run: parked or not released.
+  int32_t Waiting() const;  // Have a turn and cannot run: credit_blocked or not released.
   size_t sequences() const { return table_.size(); }
   // Blocks that no open request holds; cached ones (prefix_cache.h) are among them.
   int64_t free_blocks() const { return cache_.free_blocks(); }
@@ -130,15 +131,15 @@ class WorkerCore {
 
  private:
   struct Arrived {
-    v1::CommandFrame frame;
+    wire::CommandFrame frame;
     absl::Time at;
   };
-  void ApplyNow(const v1::CommandFrame& frame, absl::Time now, absl::Time arrived);
-  void ApplyAttached(const v1::CommandFrame& frame, absl::Time now);
-  void ApplyOpenFrame(const v1::Open& open);
-  void ApplyExtendFrame(const v1::Extend& extend);
-  void ApplyCloseFrame(const v1::Close& close);
-  void ApplyCredit(const v1::Credit& credit);
+  void ApplyNow(const wire::CommandFrame& frame, absl::Time now, absl::Time arrived);
+  void ApplyAttached(const wire::CommandFrame& frame, absl::Time now);
+  void ApplyOpenFrame(const wire::Open& open);
+  void ApplyExtendFrame(const wire::Extend& extend);
+  void ApplyCloseFrame(const wire::Close& close);
+  void ApplyCredit(const wire::Credit& credit);
   // No turn and no catching up until it is opened again.
   static void End(SequenceState* sequence);
   void Refuse(SequenceState* sequence, const std::string& why);
@@ -171,9 +172,9 @@ class WorkerCore {
   // Stamps the rows that commands made ready.
   void NoteReady(absl::Time now);
 
-  void ReportRows(PlannedStep* step, v1::WorkerFrame* frame, absl::Time now);
-  void HandleFailedStep(const PlannedStep& step, v1::WorkerFrame* frame);
-  void MovePendingTo(v1::WorkerFrame* frame, absl::Time now);
+  void ReportRows(PlannedStep* step, wire::WorkerFrame* frame, absl::Time now);
+  void HandleFailedStep(const PlannedStep& step, wire::WorkerFrame* frame);
+  void MovePendingTo(wire::WorkerFrame* frame, absl::Time now);
   void WatchLeaseWait(absl::Time now);
 
   const WorkerCoreOptions options_;
@@ -198,7 +199,7 @@ class WorkerCore {
   bool step_runs_ = false;
   int64_t steps_alone_ = 0;  // So many steps run one row each, to find the one that fails a batch.
   std::deque<Arrived> arrived_;  // During a step; bounded by the stream's own queue.
-  v1::WorkerFrame pending_;      // Said at the next chance.
+  wire::WorkerFrame pending_;    // Said at the next chance.
   absl::Time lease_wanted_since_ = absl::InfiniteFuture();
   WorkerCounters counters_;
 };

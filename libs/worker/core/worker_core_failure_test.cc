@@ -58,19 +58,19 @@ TEST_F(WorkerCoreTest, AStreamLostDuringAStepLeavesNoRowsToReport) {
 TEST_F(WorkerCoreTest, WhatItCannotServeEndsWithADetail) {
   Start();
   Attach();
-  v1::GenerationSpec magic = Spec("a", "magic");
+  wire::GenerationSpec magic = Spec("a", "magic");
   Open(OpenOf(1, magic, {1, 2}));
   Open(OpenOf(2, Spec("b", "never"), {1, 999}));
-  v1::Open no_ids = OpenOf(3, Spec("c", "never"), {});
+  wire::Open no_ids = OpenOf(3, Spec("c", "never"), {});
   Open(no_ids);
-  v1::Open tail = OpenOf(4, Spec("d", "never"), {1, 2});
+  wire::Open tail = OpenOf(4, Spec("d", "never"), {1, 2});
   tail.set_tail(2);
   Open(tail);
   const auto said = core_->TakePending(now_);
   ASSERT_TRUE(said.has_value());
   ASSERT_THAT(said->rows(), SizeIs(4));
-  for (const v1::RowReport& row : said->rows()) {
-    EXPECT_EQ(row.finish().reason(), v1::FINISH_REASON_ERROR);
+  for (const wire::RowReport& row : said->rows()) {
+    EXPECT_EQ(row.finish().reason(), api::FINISH_REASON_ERROR);
   }
   EXPECT_THAT(said->rows(0).finish().detail(), HasSubstr("unknown routing algorithm"));
   EXPECT_EQ(said->rows(0).base_position(), 2);
@@ -82,12 +82,12 @@ TEST_F(WorkerCoreTest, ARefusedRequestCannotBeExtendedIntoLife) {
   Start();
   Attach();
   Open(OpenOf(1, Spec("a", "magic"), {1, 2}));
-  v1::CommandFrame frame = Commands();
-  v1::Extend& extend = *frame.add_extends();
+  wire::CommandFrame frame = Commands();
+  wire::Extend& extend = *frame.add_extends();
   extend.set_request(1);
   extend.set_epoch(1);
   extend.set_base(2);
-  *extend.mutable_turn()->mutable_window() = ToWire(Window::OwnRule());
+  *extend.mutable_grant()->mutable_window() = ToWire(Window::OwnRule());
   core_->Apply(frame, now_);
   EXPECT_FALSE(Step().has_value());
   EXPECT_EQ(core_->counters().refused, 2u);
@@ -111,17 +111,17 @@ TEST_F(WorkerCoreTest, OneBadRowDoesNotEndTheOthers) {
   for (uint64_t i = 1; i <= 3; ++i) Open(OpenOf(i, Spec(absl::StrCat(i), "never", 5), {1, 2, 3}));
   engine_->FailStep(1, absl::InternalError("NaN"));  // All three together.
   engine_->FailStep(3, absl::InternalError("NaN"));  // The second of them alone.
-  std::map<uint64_t, v1::FinishReason> ends;
+  std::map<uint64_t, api::FinishReason> ends;
   for (int i = 0; i < 12; ++i) {
     const auto frame = Step();
     if (!frame.has_value()) break;
-    for (const v1::RowReport& row : frame->rows()) {
+    for (const wire::RowReport& row : frame->rows()) {
       if (row.has_finish()) ends[row.request()] = row.finish().reason();
     }
   }
-  EXPECT_EQ(ends, (std::map<uint64_t, v1::FinishReason>{{1, v1::FINISH_REASON_LENGTH},
-                                                        {2, v1::FINISH_REASON_ERROR},
-                                                        {3, v1::FINISH_REASON_LENGTH}}));
+  EXPECT_EQ(ends, (std::map<uint64_t, api::FinishReason>{{1, api::FINISH_REASON_LENGTH},
+                                                         {2, api::FINISH_REASON_ERROR},
+                                                         {3, api::FINISH_REASON_LENGTH}}));
 }
 
 TEST_F(WorkerCoreTest, AHistoryThatNeverFitsIsRefusedNotRetried) {
@@ -144,8 +144,8 @@ TEST_F(WorkerCoreTest, WhenBlocksAreShortEveryRequestGetsOnOldestFirst) {
     Open(OpenOf(request, Spec(absl::StrCat("r", request), "never", kNewIds),
                 std::vector<TokenId>(34 + 20 * (request - 1), request)));
   }
-  v1::CommandFrame lease = Commands();
-  lease.mutable_lease()->set_turn(1);
+  wire::CommandFrame lease = Commands();
+  lease.mutable_lease()->set_lease_id(1);
   lease.mutable_lease()->set_max_ms(1000000);
   core_->Apply(lease, now_);
   std::vector<uint64_t> finished;
@@ -154,7 +154,7 @@ TEST_F(WorkerCoreTest, WhenBlocksAreShortEveryRequestGetsOnOldestFirst) {
     ASSERT_LT(++steps, 500) << finished.size() << " of " << kRequests << " have finished";
     const auto frame = Step();
     ASSERT_TRUE(frame.has_value());
-    for (const v1::RowReport& row : frame->rows()) {
+    for (const wire::RowReport& row : frame->rows()) {
       if (!row.has_finish()) continue;
       finished.push_back(row.request());
       Close(row.request());
@@ -164,21 +164,21 @@ TEST_F(WorkerCoreTest, WhenBlocksAreShortEveryRequestGetsOnOldestFirst) {
   EXPECT_EQ(core_->free_blocks(), 60);
 }
 
-TEST_F(WorkerCoreTest, ComputesOnASharedDeviceOnlyDuringItsTurn) {
+TEST_F(WorkerCoreTest, ComputesOnASharedDeviceOnlyUnderALease) {
   Start({.device_key = "gpu"});
   Attach();
   Open(OpenOf(1, Spec("a", "never"), {1, 2}));
   EXPECT_FALSE(Step().has_value());
   now_ += absl::Milliseconds(30);
-  v1::CommandFrame grant = Commands();
-  grant.mutable_lease()->set_turn(4);
+  wire::CommandFrame grant = Commands();
+  grant.mutable_lease()->set_lease_id(4);
   grant.mutable_lease()->set_max_ms(3);  // A step takes 2 ms here.
   core_->Apply(grant, now_);
   EXPECT_EQ(core_->counters().lease_wait, absl::Milliseconds(30));
   EXPECT_FALSE(Step()->has_lease_return());
   const auto last = Step();
   ASSERT_TRUE(last.has_value());
-  EXPECT_EQ(last->lease_return().turn(), 4u);
+  EXPECT_EQ(last->lease_return().lease_id(), 4u);
   EXPECT_EQ(last->lease_return().ready(), 1);
   EXPECT_FALSE(Step().has_value());
 }
@@ -196,13 +196,13 @@ TEST_F(WorkerCoreTest, SaysOnceOnEachStreamThatItIsLeaving) {
 TEST_F(WorkerCoreTest, ReturnsALeaseAtOnceWhenNothingIsReady) {
   Start({.device_key = "gpu"});
   Attach();
-  v1::CommandFrame grant = Commands();
-  grant.mutable_lease()->set_turn(4);
+  wire::CommandFrame grant = Commands();
+  grant.mutable_lease()->set_lease_id(4);
   grant.mutable_lease()->set_max_ms(100);
   core_->Apply(grant, now_);
   const auto said = core_->TakePending(now_);
   ASSERT_TRUE(said.has_value());
-  EXPECT_EQ(said->lease_return().turn(), 4u);
+  EXPECT_EQ(said->lease_return().lease_id(), 4u);
   EXPECT_FALSE(core_->TakePending(now_).has_value());
 }
 

@@ -18,8 +18,8 @@ TEST_F(WorkerCoreTest, HelloSaysWhatTheEngineCanAndWhatIsHeld) {
   Start({.role = Role::kLarge, .pair = "p", .tokenizer_fingerprint = "f", .eos_ids = {2}});
   Attach(41);
   Open(OpenOf(1, Spec("a", "never"), {1, 2, 3}), 41);
-  const v1::WorkerHello hello = core_->Hello().hello();
-  EXPECT_EQ(hello.role(), v1::ROLE_LARGE);
+  const wire::WorkerHello hello = core_->Hello().hello();
+  EXPECT_EQ(hello.role(), api::ROLE_LARGE);
   EXPECT_EQ(hello.highest_term(), 41u);
   EXPECT_EQ(hello.total_blocks(), 1000);
   ASSERT_THAT(hello.held(), SizeIs(1));
@@ -50,12 +50,12 @@ TEST_F(WorkerCoreTest, DropsFramesOfAnotherTerm) {
   EXPECT_EQ(core_->counters().stale_frames, 1u);
 }
 
-TEST_F(WorkerCoreTest, ALargeTurnWaitsForItsRelease) {
+TEST_F(WorkerCoreTest, ALargeGrantWaitsForItsRelease) {
   Start({.role = Role::kLarge});
   Attach();
-  Open(OpenOf(1, Spec("a", "always"), std::vector<TokenId>(kAheadIds + 1, 2)));
+  Open(OpenOf(1, Spec("a", "always"), std::vector<TokenId>(kBackgroundIds + 1, 2)));
   EXPECT_EQ(core_->Waiting(), 1);
-  v1::CommandFrame release = Commands();
+  wire::CommandFrame release = Commands();
   release.add_releases(1);
   EXPECT_EQ(Step()->rows_size(), 0);  // It only catches up meanwhile.
   core_->Apply(release, now_);
@@ -65,41 +65,41 @@ TEST_F(WorkerCoreTest, ALargeTurnWaitsForItsRelease) {
 TEST_F(WorkerCoreTest, ParksAtItsCreditAndGoesOnWithMore) {
   Start();
   Attach();
-  v1::Open open = OpenOf(1, Spec("a", "never"), {1, 2});
+  wire::Open open = OpenOf(1, Spec("a", "never"), {1, 2});
   open.set_credit(3);
   Open(open);
   const auto first = Step();
-  EXPECT_TRUE(first->rows(0).parked());
+  EXPECT_TRUE(first->rows(0).credit_blocked());
   EXPECT_FALSE(Step().has_value());
-  v1::CommandFrame credit = Commands();
+  wire::CommandFrame credit = Commands();
   credit.add_credits()->set_request(1);
   credit.mutable_credits(0)->set_until(4);
   core_->Apply(credit, now_);
-  EXPECT_TRUE(Step()->rows(0).parked());
+  EXPECT_TRUE(Step()->rows(0).credit_blocked());
 }
 
-TEST_F(WorkerCoreTest, ReportsATurnThatIsParkedFromTheStart) {
+TEST_F(WorkerCoreTest, ReportsAGrantThatIsCreditBlockedFromTheStart) {
   Start();
   Attach();
-  v1::Open open = OpenOf(1, Spec("a", "never"), {1, 2});
+  wire::Open open = OpenOf(1, Spec("a", "never"), {1, 2});
   open.set_credit(2);
   Open(open);
   const auto said = core_->TakePending(now_);
   ASSERT_TRUE(said.has_value());
-  EXPECT_TRUE(said->rows(0).parked());
+  EXPECT_TRUE(said->rows(0).credit_blocked());
 }
 
 TEST_F(WorkerCoreTest, AsksForIdsThatItNeverGot) {
   Start();
   Attach();
   Open(OpenOf(1, Spec("a", "never"), {1, 2}, /*turn=*/false));
-  v1::CommandFrame frame = Commands();
-  v1::Extend& extend = *frame.add_extends();
+  wire::CommandFrame frame = Commands();
+  wire::Extend& extend = *frame.add_extends();
   extend.set_request(1);
   extend.set_epoch(1);
   extend.set_base(5);
   extend.add_ids(9);
-  v1::Extend& unknown = *frame.add_extends();
+  wire::Extend& unknown = *frame.add_extends();
   unknown.set_request(77);
   core_->Apply(frame, now_);
   const auto said = core_->TakePending(now_);
@@ -114,11 +114,11 @@ TEST_F(WorkerCoreTest, IgnoresAnExtendOfAnOlderEpoch) {
   Start();
   Attach();
   Open(OpenOf(1, Spec("a", "never"), {1, 2}, /*turn=*/false, /*epoch=*/3));
-  v1::CommandFrame frame = Commands();
-  v1::Extend& extend = *frame.add_extends();
+  wire::CommandFrame frame = Commands();
+  wire::Extend& extend = *frame.add_extends();
   extend.set_request(1);
   extend.set_epoch(2);
-  *extend.mutable_turn()->mutable_window() = ToWire(Window::OwnRule());
+  *extend.mutable_grant()->mutable_window() = ToWire(Window::OwnRule());
   core_->Apply(frame, now_);
   EXPECT_EQ(core_->Ready(), 0);
 }
@@ -147,35 +147,36 @@ TEST_F(WorkerCoreTest, CommandsDuringAStepTakeEffectAfterIt) {
   Close(1);
   EXPECT_EQ(core_->sequences(), 1u);
   ASSERT_THAT(core_->Execute(&*step), IsOk());
-  const v1::WorkerFrame frame = core_->Complete(*std::move(step), now_);
+  const wire::WorkerFrame frame = core_->Complete(*std::move(step), now_);
   EXPECT_THAT(frame.closed(), ::testing::ElementsAre(1));
   EXPECT_EQ(core_->free_blocks(), 1000);
 }
 
-TEST_F(WorkerCoreTest, CatchesUpWithoutATurnOnlyOnADeviceOfItsOwn) {
+TEST_F(WorkerCoreTest, CatchesUpWithoutAGrantOnlyOnADedicatedDevice) {
   for (const char* device_key : {"", "shared"}) {
     Start({.device_key = device_key});
     Attach();
-    Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(kAheadIds, 2), /*turn=*/false));
+    Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(kBackgroundIds, 2), /*turn=*/false));
     const auto frame = Step();
     EXPECT_EQ(frame.has_value(), *device_key == '\0');
     if (frame.has_value()) {
-      EXPECT_EQ(frame->step().new_ids(), kAheadIds);
+      EXPECT_EQ(frame->step().new_ids(), kBackgroundIds);
       EXPECT_THAT(frame->rows(), SizeIs(0));
     }
     EXPECT_FALSE(Step().has_value());
   }
 }
 
-TEST_F(WorkerCoreTest, TellsWhatItStillReadsAhead) {
-  Start({.idle_step_tokens = kAheadIds});
+TEST_F(WorkerCoreTest, TellsWhatItStillPrefillsInBackground) {
+  Start({.idle_step_tokens = kBackgroundIds});
   Attach();
-  Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(2 * kAheadIds + 1, 2), /*turn=*/false));
-  EXPECT_EQ(Step()->step().ahead_ids(), kAheadIds + 1);
+  Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(2 * kBackgroundIds + 1, 2),
+              /*turn=*/false));
+  EXPECT_EQ(Step()->step().background_ids(), kBackgroundIds + 1);
   Open(OpenOf(2, Spec("b", "never"), {1, 2, 3}));
-  EXPECT_EQ(Step()->step().ahead_ids(), kAheadIds + 1) << "a turn comes first";
+  EXPECT_EQ(Step()->step().background_ids(), kBackgroundIds + 1) << "a turn comes first";
   Close(2);
-  EXPECT_EQ(Step()->step().ahead_ids(), 1);
+  EXPECT_EQ(Step()->step().background_ids(), 1);
 }
 
 // Knows that an id takes a millisecond.
@@ -187,14 +188,14 @@ class ForeseeingEngine : public FakeEngine {
   }
 };
 
-TEST_F(WorkerCoreTest, CutsAPromptSoThatAChunkFitsIntoAStepAndATurn) {
+TEST_F(WorkerCoreTest, CutsAPromptSoThatAChunkFitsIntoAStepAndALease) {
   const struct {
-    int step_ms, turn_ms;  // 0: without a limit, a device of its own.
+    int step_ms, lease_ms;  // 0: without a limit, a device of its own.
     int chunk;
   } rows[] = {{50, 0, 50},  {1, 0, kMaxVerify + 1}, {500, 0, 120},          {0, 50, 50},
               {80, 50, 50}, {50, 80, 50},           {0, 1, kMaxVerify + 1}, {0, 500, 120}};
-  for (const auto& [step_ms, turn_ms, chunk] : rows) {
-    WorkerCoreOptions options = {.device_key = turn_ms > 0 ? "gpu" : "", .max_step_tokens = 200};
+  for (const auto& [step_ms, lease_ms, chunk] : rows) {
+    WorkerCoreOptions options = {.device_key = lease_ms > 0 ? "gpu" : "", .max_step_tokens = 200};
     if (step_ms > 0) options.max_step = absl::Milliseconds(step_ms);
     Start(options);
     ForeseeingEngine engine(
@@ -202,11 +203,11 @@ TEST_F(WorkerCoreTest, CutsAPromptSoThatAChunkFitsIntoAStepAndATurn) {
     core_ = std::make_unique<WorkerCore>(core_->options(), &engine);
     Attach();
     Open(OpenOf(1, Spec("a", "never"), std::vector<TokenId>(120, 3)));
-    v1::CommandFrame grant = Commands();
-    grant.mutable_lease()->set_turn(1);
-    grant.mutable_lease()->set_max_ms(turn_ms);
+    wire::CommandFrame grant = Commands();
+    grant.mutable_lease()->set_lease_id(1);
+    grant.mutable_lease()->set_max_ms(lease_ms);
     core_->Apply(grant, now_);
-    EXPECT_EQ(Step()->step().new_ids(), chunk) << step_ms << " " << turn_ms;
+    EXPECT_EQ(Step()->step().new_ids(), chunk) << step_ms << " " << lease_ms;
   }
 }
 

@@ -15,7 +15,7 @@ class WorkerDeferralTest : public WorkerCoreTest {
   void SetUp() override { StartWith({}); }
   void StartWith(WorkerCoreOptions options) {
     for (const int rows : {1, 2, 4, 8}) {
-      v1::StepSample& sample = options.samples.emplace_back();
+      wire::StepSample& sample = options.samples.emplace_back();
       sample.set_rows(rows);
       sample.set_new_ids(rows);
       sample.set_elapsed_us(2 * kMillisecond);
@@ -26,20 +26,20 @@ class WorkerDeferralTest : public WorkerCoreTest {
     ASSERT_TRUE(Step().has_value());
   }
   void OpenOne(uint64_t key) { Open(OpenOf(key, Spec(absl::StrCat(key), "never"), {1, 2, 3})); }
-  void Send(const v1::Deferral& deferral, const v1::PeerStep& peer) {
-    v1::CommandFrame frame = Commands();
+  void Send(const wire::Deferral& deferral, const wire::PeerStep& peer) {
+    wire::CommandFrame frame = Commands();
     *frame.mutable_deferral() = deferral;
     *frame.mutable_peer_step() = peer;
     core_->Apply(frame, now_);
   }
-  static v1::Deferral LeastRows(int rows, int64_t cap_us = 50 * kMillisecond) {
-    v1::Deferral deferral;
+  static wire::Deferral LeastRows(int rows, int64_t cap_us = 50 * kMillisecond) {
+    wire::Deferral deferral;
     deferral.set_least_rows(rows);
     deferral.set_cap_us(cap_us);
     return deferral;
   }
-  static v1::PeerStep Peer(int64_t predicted_us, int batch = 2) {
-    v1::PeerStep peer;
+  static wire::PeerStep Peer(int64_t predicted_us, int batch = 2) {
+    wire::PeerStep peer;
     peer.set_batch(batch);
     peer.set_expected_returns(batch);
     peer.set_predicted_us(predicted_us);
@@ -54,7 +54,7 @@ TEST_F(WorkerDeferralTest, RowsWaitAndRunWhenMoreCome) {
   Send(LeastRows(4), Peer(100 * kMillisecond));
   EXPECT_FALSE(Step().has_value());
   EXPECT_EQ(core_->NextDeadline(), now_ + absl::Milliseconds(50));
-  v1::Open open = OpenOf(4, Spec("4", "never"), {1, 2, 3});
+  wire::Open open = OpenOf(4, Spec("4", "never"), {1, 2, 3});
   Open(open);
   EXPECT_EQ(Step()->step().rows(), 4);
   EXPECT_EQ(Count(WaitOutcome::kSize), 1u);
@@ -82,13 +82,13 @@ TEST_F(WorkerDeferralTest, RowsRunWhenTheStepOfTheOtherSideIsOverdue) {
 }
 
 TEST_F(WorkerDeferralTest, TheDelayBalanceWaitsForAStepThatIsAboutToEnd) {
-  v1::Deferral deferral;
+  wire::Deferral deferral;
   deferral.set_beta(1);
   deferral.set_cap_us(50 * kMillisecond);
   Send(deferral, Peer(900, /*batch=*/6));
   EXPECT_FALSE(Step().has_value());
   now_ += absl::Microseconds(900);
-  v1::CommandFrame frame = Commands();
+  wire::CommandFrame frame = Commands();
   for (uint64_t key = 11; key <= 16; ++key) {
     *frame.add_opens() = OpenOf(key, Spec(absl::StrCat(key), "never"), {1, 2, 3});
   }
@@ -101,7 +101,7 @@ TEST_F(WorkerDeferralTest, TheOtherSidesStepBeganBeforeItsMessageWasRead) {
   std::optional<PlannedStep> step = core_->Plan(now_);
   ASSERT_TRUE(step.has_value());
   ASSERT_THAT(core_->Execute(&*step), IsOk());
-  v1::CommandFrame frame = Commands();
+  wire::CommandFrame frame = Commands();
   *frame.mutable_deferral() = LeastRows(9);
   *frame.mutable_peer_step() = Peer(10 * kMillisecond);
   const absl::Time arrived = now_;
@@ -122,7 +122,7 @@ TEST_F(WorkerDeferralTest, ABoundOfOneRequestReleasesAll) {
       {0, 90, absl::ZeroDuration()}};
   for (const auto& bounds : kCases) {
     StartWith({});
-    v1::GenerationSpec spec = Spec("bounded", "never");
+    wire::GenerationSpec spec = Spec("bounded", "never");
     spec.set_max_defer_ms(bounds.max_defer_ms);
     spec.set_token_slo_ms(bounds.token_slo_ms);
     Open(OpenOf(9, spec, {1, 2, 3}));
@@ -143,7 +143,7 @@ TEST_F(WorkerDeferralTest, ABoundOfOneRequestReleasesAll) {
 TEST_F(WorkerDeferralTest, ARowWithABoundOnItsFirstTokenNeverWaitsForIt) {
   Send(LeastRows(9), Peer(100 * kMillisecond));
   EXPECT_FALSE(Step().has_value());
-  v1::GenerationSpec spec = Spec("first", "never");
+  wire::GenerationSpec spec = Spec("first", "never");
   spec.set_ttft_slo_ms(10000);
   Open(OpenOf(9, spec, {1, 2, 3}));
   EXPECT_TRUE(Step().has_value());
@@ -178,10 +178,10 @@ TEST_F(WorkerDeferralTest, AWaitEndsWithItsRows) {
 }
 
 TEST_F(WorkerDeferralTest, NothingWaitsOnASharedDeviceOrOnTheLargeSide) {
-  v1::CommandFrame frame = Commands();
+  wire::CommandFrame frame = Commands();
   *frame.mutable_deferral() = LeastRows(9);
   *frame.mutable_peer_step() = Peer(100 * kMillisecond);
-  frame.mutable_lease()->set_turn(1);
+  frame.mutable_lease()->set_lease_id(1);
   frame.add_releases(1);
   for (const Role role : {Role::kSmall, Role::kLarge}) {
     Start({.role = role, .device_key = role == Role::kSmall ? "shared" : ""});
@@ -213,9 +213,9 @@ TEST_F(WorkerDeferralTest, NoRowWaitsLongerThanTheCapAndOneStep) {
     for (uint64_t key = 1; key <= 3; ++key) last_run[key] = now_;
     uint64_t next = 10;
     for (int event = 0; event < 120; ++event) {
-      v1::CommandFrame frame = Commands();
+      wire::CommandFrame frame = Commands();
       if (below(3) == 0) {
-        v1::Deferral& deferral = *frame.mutable_deferral();
+        wire::Deferral& deferral = *frame.mutable_deferral();
         deferral.set_least_rows(below(2) * below(12));
         deferral.set_wait_us(below(2) * below(30000));
         deferral.set_beta(below(2) * 0.1 * below(30));
@@ -230,7 +230,7 @@ TEST_F(WorkerDeferralTest, NoRowWaitsLongerThanTheCapAndOneStep) {
       }
       core_->Apply(frame, now_);
       if (const auto done = Step()) {
-        for (const v1::RowReport& row : done->rows()) {
+        for (const wire::RowReport& row : done->rows()) {
           EXPECT_LE(now_ - last_run[row.request()], kCap + 2 * kStep) << "seed " << seed;
           last_run[row.request()] = now_;
           if (row.has_finish()) last_run.erase(row.request());

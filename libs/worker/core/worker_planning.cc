@@ -62,7 +62,7 @@ BatchPlan WorkerCore::PlanWithinBlocks(std::vector<SequenceState*>* sequences) {
         .max_rows = steps_alone_ > 0 ? 1 : options_.max_rows,
         .max_step_tokens = MostStepTokens(),
         .idle_step_tokens = lease_.needed() ? 0 : options_.idle_step_tokens,
-        .read_ahead = read_ahead_,
+        .background_prefill = read_ahead_,
         .block_size = engine_->info().block_size,
         .free_blocks = free_blocks(),
         .idle_reserve_blocks = total / kIdleReserveShare,
@@ -116,7 +116,7 @@ PlannedStep WorkerCore::MakeStep(const std::vector<SequenceState*>& sequences,
   PlannedStep step;
   step.started = now;
   step.idle = plan.idle;
-  step.ahead_ids = plan.ahead_ids;
+  step.background_ids = plan.background_ids;
   for (const PlannedRow& planned : plan.rows) {
     SequenceState& sequence = *sequences[planned.index];
     const Position first = engine_->Length(sequence.id);

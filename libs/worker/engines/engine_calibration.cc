@@ -93,8 +93,8 @@ class Calibration {
   StepTimeEstimator times_;
 };
 
-v1::StepSample SampleOf(const Shape& shape, absl::Duration time) {
-  v1::StepSample sample;
+wire::StepSample SampleOf(const Shape& shape, absl::Duration time) {
+  wire::StepSample sample;
   sample.set_rows(shape.rows);
   sample.set_new_ids(shape.new_ids);
   sample.set_elapsed_us(absl::ToInt64Microseconds(time));
@@ -103,11 +103,11 @@ v1::StepSample SampleOf(const Shape& shape, absl::Duration time) {
 
 }  // namespace
 
-std::vector<v1::StepSample> Calibrate(const CalibrationLimits& limits, const Clock& clock,
-                                      Engine* engine, const CalibrationProgress& progress) {
+std::vector<wire::StepSample> Calibrate(const CalibrationLimits& limits, const Clock& clock,
+                                        Engine* engine, const CalibrationProgress& progress) {
   const int64_t free_blocks = engine->free_blocks();
   Calibration calibration(limits, clock, engine);
-  std::vector<v1::StepSample> samples;
+  std::vector<wire::StepSample> samples;
   int done = 0;
   for (const Shape& shape : kShapes) {
     progress(done++, static_cast<int>(std::size(kShapes)));

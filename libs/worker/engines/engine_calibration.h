@@ -13,7 +13,8 @@
 #include "absl/time/time.h"
 #include "libs/inference/engine.h"
 #include "libs/timing/clock.h"
-#include "proto/worker.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/worker.pb.h"
 
 namespace tokenrouter {
 
@@ -30,7 +31,7 @@ using CalibrationProgress = std::function<void(int done, int total)>;
 
 // One sample per shape: the median of what was measured.
 // REQUIRES: the engine holds no sequence.
-std::vector<v1::StepSample> Calibrate(const CalibrationLimits& limits, const Clock& clock,
-                                      Engine* engine, const CalibrationProgress& progress);
+std::vector<wire::StepSample> Calibrate(const CalibrationLimits& limits, const Clock& clock,
+                                        Engine* engine, const CalibrationProgress& progress);
 
 }  // namespace tokenrouter

@@ -28,7 +28,7 @@ class EngineCalibrationTest : public ::testing::Test {
   std::unique_ptr<Engine> Make(const StepCurve& curve, const HashEngineOptions& options = {}) {
     return std::make_unique<TimedEngine>(options, curve, std::make_unique<ClockPacer>(&clock_));
   }
-  std::vector<v1::StepSample> Run(const CalibrationLimits& limits, Engine* engine) {
+  std::vector<wire::StepSample> Run(const CalibrationLimits& limits, Engine* engine) {
     const absl::Time start = clock_.Now();
     auto samples = Calibrate(limits, clock_, engine,
                              [this](int done, int total) { EXPECT_EQ(done, progress_++ % total); });
@@ -49,7 +49,7 @@ TEST_F(EngineCalibrationTest, MeasuresEveryShapeWithinTheBudget) {
   const auto samples = Run({.max_rows = 64, .max_step_tokens = 512}, engine.get());
   EXPECT_THAT(samples, SizeIs(9));
   EXPECT_EQ(progress_, 9);
-  for (const v1::StepSample& sample : samples) {
+  for (const wire::StepSample& sample : samples) {
     EXPECT_EQ(absl::Microseconds(sample.elapsed_us()), curve.Mean(sample.rows(), sample.new_ids()));
   }
   EXPECT_LT(took_, kCalibrationBudget);

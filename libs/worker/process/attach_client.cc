@@ -23,12 +23,13 @@ AttachClient::~AttachClient() {
   Disconnect();
 }
 
-void AttachClient::Connect(v1::WorkerFrame hello) {
+void AttachClient::Connect(wire::WorkerFrame hello) {
   Disconnect();
   const uint64_t stream = ++streams_;
   inbox_.Begin(stream);
   // A channel of its own for each attempt: gRPC's backoff between attempts would add to ours.
-  const std::shared_ptr<v1::Scheduler::Stub> stub = v1::Scheduler::NewStub(MakeChannel(scheduler_));
+  const std::shared_ptr<wire::Scheduler::Stub> stub =
+      wire::Scheduler::NewStub(MakeChannel(scheduler_));
   channels_.Keep(stream, stub);
   {
     MutexLock lock(&mutex_);
@@ -38,7 +39,7 @@ void AttachClient::Connect(v1::WorkerFrame hello) {
       [&stub](grpc::ClientContext* context, Stream::Reactor* reactor) {
         stub->async()->Attach(context, reactor);
       },
-      {.on_read = [this, stream](v1::CommandFrame frame) { OnRead(stream, std::move(frame)); },
+      {.on_read = [this, stream](wire::CommandFrame frame) { OnRead(stream, std::move(frame)); },
        .on_closed =
            [this, stream](const absl::Status& status) {
              inbox_.End(stream, status);
@@ -51,7 +52,7 @@ void AttachClient::Connect(v1::WorkerFrame hello) {
   Send(std::move(hello));
 }
 
-void AttachClient::OnRead(uint64_t stream, v1::CommandFrame frame) {
+void AttachClient::OnRead(uint64_t stream, wire::CommandFrame frame) {
   if (frame.has_attached()) OnAttached(stream, frame);
   if (inbox_.Push(stream, std::move(frame), clock_.Now())) return;
   // The engine thread is far behind: start over with the scheduler rather than lose a command.
@@ -59,7 +60,7 @@ void AttachClient::OnRead(uint64_t stream, v1::CommandFrame frame) {
   if (ours != nullptr) ours->Abandon(absl::ResourceExhaustedError("too many frames wait"));
 }
 
-void AttachClient::OnAttached(uint64_t stream, const v1::CommandFrame& frame) {
+void AttachClient::OnAttached(uint64_t stream, const wire::CommandFrame& frame) {
   {
     MutexLock lock(&mutex_);
     if (stream != current_) return;
@@ -70,7 +71,7 @@ void AttachClient::OnAttached(uint64_t stream, const v1::CommandFrame& frame) {
   (void)heart_.Post([this] { next_beat_ = absl::InfinitePast(); });
 }
 
-bool AttachClient::Send(v1::WorkerFrame frame) {
+bool AttachClient::Send(wire::WorkerFrame frame) {
   const std::shared_ptr<Stream::Writer> ours = writer();
   if (ours == nullptr) return false;
   if (ours->Write(std::move(frame))) return true;
@@ -94,7 +95,7 @@ absl::Duration AttachClient::Beat() {
   const absl::Time now = clock_.Now();
   if (now < next_beat_) return std::min(interval, next_beat_ - now);
   next_beat_ = now + interval;
-  v1::WorkerFrame frame;
+  wire::WorkerFrame frame;
   std::shared_ptr<Stream::Writer> ours;
   {
     // Read as one: a term of one stream must not be said on the next, before its hello.

@@ -20,7 +20,8 @@
 #include "libs/timing/clock.h"
 #include "libs/worker/process/attach_inbox.h"
 #include "libs/worker/process/worker_gauges.h"
-#include "proto/scheduler.grpc.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/scheduler.grpc.pb.h"
 
 namespace tokenrouter {
 
@@ -33,15 +34,15 @@ class AttachClient {
   ~AttachClient();
 
   // Ends the stream that there may be and starts another with `hello` as its first frame.
-  void Connect(v1::WorkerFrame hello);
-  bool Send(v1::WorkerFrame frame);
+  void Connect(wire::WorkerFrame hello);
+  bool Send(wire::WorkerFrame frame);
   void Disconnect();
 
  private:
-  using Stream = ClientStream<v1::WorkerFrame, v1::CommandFrame>;
+  using Stream = ClientStream<wire::WorkerFrame, wire::CommandFrame>;
 
-  void OnRead(uint64_t stream, v1::CommandFrame frame);
-  void OnAttached(uint64_t stream, const v1::CommandFrame& frame);
+  void OnRead(uint64_t stream, wire::CommandFrame frame);
+  void OnAttached(uint64_t stream, const wire::CommandFrame& frame);
   // Sends a heartbeat when one is due; returns the time until the next.
   absl::Duration Beat();
   std::shared_ptr<Stream::Writer> writer() const;

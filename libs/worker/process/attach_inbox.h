@@ -12,14 +12,15 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "libs/concurrency/mutex.h"
-#include "proto/worker.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/worker.pb.h"
 
 namespace tokenrouter {
 
 class AttachInbox {
  public:
   struct Frame {
-    v1::CommandFrame command;
+    wire::CommandFrame command;
     absl::Time arrived;
   };
   struct Content {
@@ -38,7 +39,7 @@ class AttachInbox {
     content_.ended.reset();
   }
   // `now` is kept with the frame: it may wait for the end of a step.
-  [[nodiscard]] bool Push(uint64_t stream, v1::CommandFrame frame, absl::Time now) {
+  [[nodiscard]] bool Push(uint64_t stream, wire::CommandFrame frame, absl::Time now) {
     MutexLock lock(&mutex_);
     if (stream != stream_) return true;
     if (content_.frames.size() >= limit_) return false;

@@ -43,7 +43,7 @@ TEST(AttachInboxTest, KeepsTheOrderOfAnotherThreadAndEndsLast) {
   inbox.Begin(1);
   std::thread stream([&inbox] {
     for (uint64_t term = 1; term <= kFrames; ++term) {
-      v1::CommandFrame frame;
+      wire::CommandFrame frame;
       frame.set_term(term);
       while (!inbox.Push(1, frame, kNow + absl::Seconds(term))) std::this_thread::yield();
     }

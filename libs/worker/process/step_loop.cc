@@ -10,11 +10,11 @@
 namespace tokenrouter {
 namespace {
 
-void LogOpened(const v1::Open& open) {
+void LogOpened(const wire::Open& open) {
   LogInfo("request_opened", {{"request_id", open.spec().request_id()},
                              {"epoch", open.epoch()},
                              {"ids", open.ids_size()},
-                             {"has_turn", open.has_turn()}});
+                             {"has_turn", open.has_grant()}});
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ absl::Duration StepLoop::IdleTime() const {
 void StepLoop::TakeInbox(absl::Duration timeout) {
   const AttachInbox::Content content = parts_.inbox->Take(timeout);
   for (const AttachInbox::Frame& frame : content.frames) {
-    for (const v1::Open& open : frame.command.opens()) LogOpened(open);
+    for (const wire::Open& open : frame.command.opens()) LogOpened(open);
     parts_.core->Apply(frame.command, parts_.clock->Now(), frame.arrived);
   }
   const bool attached = parts_.core->attached();
@@ -88,7 +88,7 @@ void StepLoop::Dial() {
 bool StepLoop::Work() {
   const absl::Time now = parts_.clock->Now();
   // What is known already does not wait for the end of a step: a seat that is free again, ids that
-  // are missing, a row that parked.
+  // are missing, a row that credit_blocked.
   const bool said = SendPending(now);
   std::optional<PlannedStep> step = parts_.core->Plan(now);
   if (step.has_value()) {
@@ -100,7 +100,7 @@ bool StepLoop::Work() {
 }
 
 bool StepLoop::SendPending(absl::Time now) {
-  std::optional<v1::WorkerFrame> said = parts_.core->TakePending(now);
+  std::optional<wire::WorkerFrame> said = parts_.core->TakePending(now);
   if (!said.has_value()) return false;
   parts_.client->Send(*std::move(said));
   return true;
@@ -111,7 +111,7 @@ void StepLoop::RunStep(PlannedStep step) {
   const absl::Status status = parts_.core->Execute(&step);
   parts_.gauges->StepEnded();
   if (!status.ok()) LogError("step_failed", {{"status", status}, {"rows", step.rows.size()}});
-  v1::WorkerFrame frame = parts_.core->Complete(std::move(step), parts_.clock->Now());
+  wire::WorkerFrame frame = parts_.core->Complete(std::move(step), parts_.clock->Now());
   parts_.metrics->ObserveStep(frame);
   parts_.client->Send(std::move(frame));
 }

@@ -8,7 +8,8 @@
 
 #include "absl/time/time.h"
 #include "libs/concurrency/mutex.h"
-#include "proto/worker.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/worker.pb.h"
 
 namespace tokenrouter {
 
@@ -31,9 +32,9 @@ class WorkerGauges {
     sequences_ = sequences;
   }
 
-  v1::Heartbeat Heartbeat(absl::Time now) const {
+  wire::Heartbeat Heartbeat(absl::Time now) const {
     MutexLock lock(&mutex_);
-    v1::Heartbeat heartbeat;
+    wire::Heartbeat heartbeat;
     heartbeat.set_steps(steps_);
     heartbeat.set_free_blocks(free_blocks_);
     heartbeat.set_sequences(sequences_);

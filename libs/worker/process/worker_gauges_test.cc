@@ -14,7 +14,7 @@ TEST(WorkerGaugesTest, AHeartbeatTellsTheAgeOfTheRunningStep) {
   EXPECT_EQ(gauges.Heartbeat(start).step_elapsed_us(), 0);
   gauges.StepStarts(start, absl::Milliseconds(7));
   EXPECT_EQ(gauges.Heartbeat(start).step_elapsed_us(), 1) << "0 would mean that none runs";
-  const v1::Heartbeat heartbeat = gauges.Heartbeat(start + absl::Milliseconds(40));
+  const wire::Heartbeat heartbeat = gauges.Heartbeat(start + absl::Milliseconds(40));
   EXPECT_EQ(heartbeat.step_elapsed_us(), 40000);
   EXPECT_EQ(heartbeat.step_predicted_us(), 7000);
   EXPECT_EQ(heartbeat.steps(), 3u);
@@ -28,7 +28,7 @@ TEST(WorkerGaugesTest, HeartbeatsComeFromAnotherThread) {
   WorkerGauges gauges;
   std::thread heart([&gauges] {
     for (int i = 0; i < 2000; ++i) {
-      const v1::Heartbeat heartbeat = gauges.Heartbeat(absl::UnixEpoch() + absl::Seconds(1));
+      const wire::Heartbeat heartbeat = gauges.Heartbeat(absl::UnixEpoch() + absl::Seconds(1));
       EXPECT_EQ(heartbeat.step_elapsed_us() == 0, heartbeat.step_predicted_us() == 0);
     }
   });

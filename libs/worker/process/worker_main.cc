@@ -12,7 +12,7 @@
 #include "libs/concurrency/shutdown_signal.h"
 #include "libs/rpc/grpc_log.h"
 #include "libs/telemetry/log.h"
-#include "libs/worker/engines/hash_engine_setup.h"
+#include "libs/worker/engines/synthetic_engine_setup.h"
 #include "libs/worker/process/worker_runner.h"
 
 namespace tokenrouter {

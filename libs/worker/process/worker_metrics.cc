@@ -76,11 +76,11 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry* r, Role role)
   }
 }
 
-void WorkerMetrics::ObserveStep(const v1::WorkerFrame& frame) {
+void WorkerMetrics::ObserveStep(const wire::WorkerFrame& frame) {
   step_seconds_.Observe(static_cast<double>(frame.step().elapsed_us()) / 1e6);
   rows_.Observe(frame.step().rows());
   new_ids_.Observe(static_cast<double>(frame.step().new_ids()));
-  for (const v1::RowReport& row : frame.rows()) {
+  for (const wire::RowReport& row : frame.rows()) {
     for (const float entropy : row.entropies()) entropy_.Observe(entropy);
   }
 }
@@ -91,7 +91,7 @@ void WorkerMetrics::ObserveCore(const WorkerCore& core, int64_t total_blocks) {
     if (after > before) counter.Increment(static_cast<double>(after - before));
   };
   add(tokens_, now.committed, seen_.committed);
-  add(routed_, now.departures, seen_.departures);
+  add(routed_, now.handoffs, seen_.handoffs);
   add(steps_, now.steps, seen_.steps);
   add(catch_up_ids_, now.catch_up_ids, seen_.catch_up_ids);
   add(preemptions_, now.preemptions, seen_.preemptions);

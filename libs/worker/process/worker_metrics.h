@@ -10,7 +10,8 @@
 
 #include "libs/telemetry/metrics.h"
 #include "libs/worker/core/worker_core.h"
-#include "proto/worker.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/worker.pb.h"
 
 namespace tokenrouter {
 
@@ -19,7 +20,7 @@ class WorkerMetrics {
   WorkerMetrics(prometheus::Registry* registry, Role role);
 
   // After each step, with the frame that it made.
-  void ObserveStep(const v1::WorkerFrame& frame);
+  void ObserveStep(const wire::WorkerFrame& frame);
   // Whenever the core may have changed. `total_blocks` of the engine.
   void ObserveCore(const WorkerCore& core, int64_t total_blocks);
   void CountReconnect() { reconnects_.Increment(); }

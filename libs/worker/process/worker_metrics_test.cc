@@ -2,7 +2,7 @@
 
 #include "libs/routing/wire_types.h"
 #include "libs/status/status_matchers.h"
-#include "libs/synthetic/hash_engine.h"
+#include "libs/synthetic/synthetic_engine.h"
 
 namespace tokenrouter {
 namespace {
@@ -10,21 +10,21 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(WorkerMetricsTest, CountsWhatTheCoreDid) {
-  HashEngine engine({.total_blocks = 100});
+  SyntheticEngine engine({.total_blocks = 100});
   WorkerCore core({.role = Role::kSmall}, &engine);
   prometheus::Registry registry;
   WorkerMetrics metrics(&registry, Role::kSmall);
-  v1::CommandFrame frame;
+  wire::CommandFrame frame;
   frame.set_term(1);
   frame.mutable_attached();
-  v1::Open& open = *frame.add_opens();
+  wire::Open& open = *frame.add_opens();
   open.set_request(1);
   open.mutable_spec()->set_request_id("a");
   open.mutable_spec()->set_prompt_length(4);
   open.mutable_spec()->mutable_routing()->set_algorithm("never");
   open.mutable_spec()->mutable_stop()->set_max_new_tokens(9);
   for (const TokenId id : {1, 2, 3, 4}) open.add_ids(id);
-  *open.mutable_turn()->mutable_window() = ToWire(Window::OwnRule());
+  *open.mutable_grant()->mutable_window() = ToWire(Window::OwnRule());
   core.Apply(frame, absl::UnixEpoch());
   for (int i = 0; i < 2; ++i) {
     std::optional<PlannedStep> step = core.Plan(absl::UnixEpoch());

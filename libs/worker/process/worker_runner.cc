@@ -122,7 +122,7 @@ absl::StatusOr<WorkerEngine> WorkerRunner::Load(const EngineFactory& make_engine
   return engine;
 }
 
-std::vector<v1::StepSample> WorkerRunner::Measure(Engine* engine) {
+std::vector<wire::StepSample> WorkerRunner::Measure(Engine* engine) {
   // Steps of the fake engine cost nothing.
   if (!options_.calibrate || options_.engine == "fake") return {};
   return Calibrate(

@@ -45,7 +45,7 @@ class WorkerRunner {
   void Run(const EngineFactory& make_engine,
            const std::function<void(const absl::Status&)>& on_failed);
   absl::StatusOr<WorkerEngine> Load(const EngineFactory& make_engine);
-  std::vector<v1::StepSample> Measure(Engine* engine);
+  std::vector<wire::StepSample> Measure(Engine* engine);
   void Serve(WorkerEngine engine);
   void Join();
 

@@ -4,9 +4,9 @@
 
 #include "libs/routing/wire_types.h"
 #include "libs/status/status_matchers.h"
-#include "libs/synthetic/hash_engine.h"
+#include "libs/synthetic/synthetic_engine.h"
 #include "libs/worker/core/worker_core.h"
-#include "libs/worker/engines/hash_engine_setup.h"
+#include "libs/worker/engines/synthetic_engine_setup.h"
 #include "libs/worker/testing/scripted_attach_service.h"
 
 namespace tokenrouter {
@@ -29,7 +29,7 @@ class WorkerRunnerTest : public ::testing::Test {
   }
 
   void SetHeartbeat(int32_t ms) {
-    v1::Attached attached;
+    wire::Attached attached;
     attached.set_protocol_version(kProtocolVersion);
     attached.set_heartbeat_ms(ms);
     attached.set_keep_unclaimed_ms(60000);
@@ -46,29 +46,29 @@ class WorkerRunnerTest : public ::testing::Test {
     runner_ = *std::move(runner);
   }
   bool WaitForHello() {
-    return scheduler_.WaitFor([](const v1::WorkerFrame& frame) { return frame.has_hello(); });
+    return scheduler_.WaitFor([](const wire::WorkerFrame& frame) { return frame.has_hello(); });
   }
   static void AddRequest(uint64_t key, const std::string& id, int32_t max_new, int32_t credit,
-                         v1::CommandFrame* frame) {
-    v1::Open& open = *frame->add_opens();
+                         wire::CommandFrame* frame) {
+    wire::Open& open = *frame->add_opens();
     open.set_request(key);
     open.set_epoch(1);
-    v1::GenerationSpec& spec = *open.mutable_spec();
+    wire::GenerationSpec& spec = *open.mutable_spec();
     spec.set_request_id(id);
     spec.set_prompt_length(3);
     spec.mutable_routing()->set_algorithm("never");
     spec.mutable_stop()->set_max_new_tokens(max_new);
     for (const TokenId id_of_prompt : {1, 2, 3}) open.add_ids(id_of_prompt);
     open.set_credit(credit);
-    *open.mutable_turn()->mutable_window() = ToWire(Window::OwnRule());
+    *open.mutable_grant()->mutable_window() = ToWire(Window::OwnRule());
   }
   void OpenRequest(uint64_t key, const std::string& id, int32_t max_new, int32_t credit = 0) {
-    v1::CommandFrame frame;
+    wire::CommandFrame frame;
     AddRequest(key, id, max_new, credit, &frame);
     scheduler_.Send(std::move(frame));
   }
-  bool WaitForRow(const std::function<bool(const v1::RowReport&)>& wanted) {
-    return scheduler_.WaitFor([&wanted](const v1::WorkerFrame& frame) {
+  bool WaitForRow(const std::function<bool(const wire::RowReport&)>& wanted) {
+    return scheduler_.WaitFor([&wanted](const wire::WorkerFrame& frame) {
       return std::any_of(frame.rows().begin(), frame.rows().end(), wanted);
     });
   }
@@ -84,8 +84,8 @@ TEST_F(WorkerRunnerTest, AttachesServesAndIsReady) {
   Start();
   ASSERT_TRUE(WaitForHello());
   OpenRequest(1, "a", 20);
-  EXPECT_TRUE(WaitForRow([](const v1::RowReport& row) {
-    return row.finish().reason() == v1::FINISH_REASON_LENGTH && row.finish().position() == 23;
+  EXPECT_TRUE(WaitForRow([](const wire::RowReport& row) {
+    return row.finish().reason() == api::FINISH_REASON_LENGTH && row.finish().position() == 23;
   }));
   EXPECT_THAT(runner_->ready(), IsOk());
 }
@@ -94,7 +94,7 @@ TEST_F(WorkerRunnerTest, TellsWhatItsStepsCostAtEveryAttach) {
   options_.calibrate = true;
   Start();
   for (int attach = 0; attach < 2; ++attach) {
-    EXPECT_TRUE(scheduler_.WaitFor([](const v1::WorkerFrame& frame) {
+    EXPECT_TRUE(scheduler_.WaitFor([](const wire::WorkerFrame& frame) {
       return frame.hello().samples_size() == 9 && frame.hello().samples(0).rows() == 1;
     }));
     scheduler_.ForgetFrames();
@@ -108,7 +108,7 @@ TEST_F(WorkerRunnerTest, HeartbeatsGoOnDuringALongStep) {
   Start();
   ASSERT_TRUE(WaitForHello());
   OpenRequest(1, "a", 40);  // On a busy machine no heartbeat may fall into the first step.
-  EXPECT_TRUE(scheduler_.WaitFor([](const v1::WorkerFrame& frame) {
+  EXPECT_TRUE(scheduler_.WaitFor([](const wire::WorkerFrame& frame) {
     return frame.heartbeat().step_elapsed_us() > 50000 &&
            frame.heartbeat().step_predicted_us() == 400000;
   }));
@@ -118,12 +118,12 @@ TEST_F(WorkerRunnerTest, SaysWhatItKnowsBeforeALongStep) {
   options_.timed_curve = "base=500,row=0,id=0";
   Start();
   ASSERT_TRUE(WaitForHello());
-  v1::CommandFrame frame;
+  wire::CommandFrame frame;
   frame.add_closes()->set_request(9);
   AddRequest(1, "a", 1, /*credit=*/0, &frame);
   scheduler_.Send(std::move(frame));
   bool stepped = false;
-  EXPECT_TRUE(scheduler_.WaitFor([&stepped](const v1::WorkerFrame& heard) {
+  EXPECT_TRUE(scheduler_.WaitFor([&stepped](const wire::WorkerFrame& heard) {
     stepped |= heard.has_step();
     return heard.closed_size() > 0;
   }));
@@ -134,16 +134,16 @@ TEST_F(WorkerRunnerTest, ComesBackAfterABrokenStreamWithWhatItHolds) {
   Start();
   ASSERT_TRUE(WaitForHello());
   OpenRequest(1, "kept", 100, /*credit=*/8);
-  ASSERT_TRUE(WaitForRow([](const v1::RowReport& row) { return row.parked(); }));
+  ASSERT_TRUE(WaitForRow([](const wire::RowReport& row) { return row.credit_blocked(); }));
   scheduler_.ForgetFrames();
   scheduler_.BreakStream();
-  EXPECT_TRUE(scheduler_.WaitFor([](const v1::WorkerFrame& frame) {
+  EXPECT_TRUE(scheduler_.WaitFor([](const wire::WorkerFrame& frame) {
     return frame.has_hello() && frame.hello().held_size() == 1 &&
            frame.hello().held(0).request_id() == "kept" && frame.hello().held(0).length() == 8 &&
            frame.hello().highest_term() == 101;
   }));
   OpenRequest(2, "b", 5);
-  EXPECT_TRUE(WaitForRow([](const v1::RowReport& row) { return row.has_finish(); }));
+  EXPECT_TRUE(WaitForRow([](const wire::RowReport& row) { return row.has_finish(); }));
 }
 
 TEST_F(WorkerRunnerTest, FindsASchedulerThatStartsLater) {
@@ -177,11 +177,12 @@ TEST_F(WorkerRunnerTest, DrainLetsOpenRequestsEnd) {
   Start();
   ASSERT_TRUE(WaitForHello());
   OpenRequest(1, "a", 50);
-  ASSERT_TRUE(WaitForRow([](const v1::RowReport& row) { return row.request() == 1; }));
+  ASSERT_TRUE(WaitForRow([](const wire::RowReport& row) { return row.request() == 1; }));
   std::thread closer([this] {
-    EXPECT_TRUE(scheduler_.WaitFor([](const v1::WorkerFrame& frame) { return frame.draining(); }));
-    EXPECT_TRUE(WaitForRow([](const v1::RowReport& row) { return row.has_finish(); }));
-    v1::CommandFrame frame;
+    EXPECT_TRUE(
+        scheduler_.WaitFor([](const wire::WorkerFrame& frame) { return frame.draining(); }));
+    EXPECT_TRUE(WaitForRow([](const wire::RowReport& row) { return row.has_finish(); }));
+    wire::CommandFrame frame;
     frame.add_closes()->set_request(1);
     frame.mutable_closes(0)->set_epoch(1);
     scheduler_.Send(std::move(frame));
@@ -195,7 +196,7 @@ TEST_F(WorkerRunnerTest, DrainEndsWhenItsTimeIsUp) {
   Start();
   ASSERT_TRUE(WaitForHello());
   OpenRequest(1, "a", 100, /*credit=*/5);  // Parks: it never ends by itself.
-  ASSERT_TRUE(WaitForRow([](const v1::RowReport& row) { return row.parked(); }));
+  ASSERT_TRUE(WaitForRow([](const wire::RowReport& row) { return row.credit_blocked(); }));
   runner_->Drain();
   EXPECT_THAT(runner_->ready(), StatusIs(absl::StatusCode::kUnavailable));
 }

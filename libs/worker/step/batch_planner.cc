@@ -19,13 +19,13 @@ class Planner {
       if (sequences_[i].ready) {
         (Remaining(i) <= std::max(kShortRowIds, sequences_[i].choices) ? brief : lengthy)
             .push_back(i);
-      } else if (sequences_[i].choices == 0 && Remaining(i) >= kAheadIds) {
+      } else if (sequences_[i].choices == 0 && Remaining(i) >= kBackgroundIds) {
         idle.push_back(i);
-        plan_.ahead_ids += Remaining(i);
+        plan_.background_ids += Remaining(i);
       }
     }
     ready_rows_ = static_cast<int64_t>(brief.size() + lengthy.size());
-    if (budget_.read_ahead && !budget_.by_age) {
+    if (budget_.background_prefill && !budget_.by_age) {
       lengthy.insert(lengthy.end(), idle.begin(), idle.end());
       idle.clear();
     }
@@ -48,7 +48,7 @@ class Planner {
     return sequences_[index].known - sequences_[index].in_kv;
   }
 
-  void SortByTurn(std::vector<size_t>* rows) const {
+  void SortByOrder(std::vector<size_t>* rows) const {
     std::stable_sort(rows->begin(), rows->end(), [this](size_t a, size_t b) {
       return sequences_[a].last_step < sequences_[b].last_step;
     });
@@ -65,7 +65,7 @@ class Planner {
   }
 
   void PlanBrief(std::vector<size_t> rows, bool leave_room) {
-    SortByTurn(&rows);
+    SortByOrder(&rows);
     // A long prompt always moves on: by a quarter of the step, in a row of its own.
     const int64_t spared = leave_room ? budget_.max_step_tokens / 4 : 0;
     const int32_t row_limit = budget_.max_rows - (leave_room && budget_.max_rows > 1 ? 1 : 0);
@@ -84,7 +84,7 @@ class Planner {
     const int64_t slots = budget_.max_rows - static_cast<int64_t>(plan_.rows.size());
     const int64_t worthwhile = std::max<int64_t>(1, tokens_left_ / kShortRowIds);
     if (slots <= 0 || tokens_left_ <= 0) return;
-    SortByTurn(&rows);
+    SortByOrder(&rows);
     std::vector<size_t> taken;
     for (const size_t index : rows) {
       if (static_cast<int64_t>(taken.size()) >= std::min(slots, worthwhile)) break;
@@ -126,7 +126,7 @@ class Planner {
     plan_.idle = true;
     tokens_left_ = std::min(tokens_left_, budget_.idle_step_tokens);
     blocks_left_ -= budget_.idle_reserve_blocks;
-    SortByTurn(&rows);
+    SortByOrder(&rows);
     for (const size_t index : rows) {
       if (static_cast<int32_t>(plan_.rows.size()) >= budget_.max_rows || tokens_left_ <= 0) return;
       const int64_t ids = std::min<int64_t>(Remaining(index), tokens_left_);
@@ -181,7 +181,7 @@ class Planner {
   void Add(size_t index, int64_t ids, int32_t choices) {
     blocks_left_ -= NewBlocks(index, ids);
     tokens_left_ -= ids;
-    if (!sequences_[index].ready) plan_.ahead_ids -= ids;
+    if (!sequences_[index].ready) plan_.background_ids -= ids;
     plan_.rows.push_back({index, static_cast<int32_t>(ids), choices});
   }
 

@@ -146,20 +146,20 @@ TEST(BatchPlannerTest, CatchesUpOnlyWhenNothingIsReady) {
   const BatchPlan plan = PlanBatch(idle, Budget(512));
   EXPECT_TRUE(plan.idle);
   EXPECT_THAT(IdsByRow(plan, 2), ElementsAre(64, 0));
-  EXPECT_EQ(plan.ahead_ids, 36);
+  EXPECT_EQ(plan.background_ids, 36);
   const RowSnapshot busy[] = {Idle(100, 0), Ready(30, 29)};
   EXPECT_THAT(IdsByRow(PlanBatch(busy, Budget(512)), 2), ElementsAre(0, 1));
-  EXPECT_EQ(PlanBatch(busy, Budget(512)).ahead_ids, 100);
+  EXPECT_EQ(PlanBatch(busy, Budget(512)).background_ids, 100);
 }
 
-TEST(BatchPlannerTest, ReadsAheadBesideRowsThatAreReadyButMakesNoRoomForIt) {
+TEST(BatchPlannerTest, PrefillsInBackgroundBesideRowsThatAreReadyButMakesNoRoomForIt) {
   const RowSnapshot rows[] = {Idle(100, 0), Ready(30, 29), Idle(30, 30)};
   StepBudget budget = Budget(512);
-  budget.read_ahead = true;
+  budget.background_prefill = true;
   const BatchPlan plan = PlanBatch(rows, budget);
   EXPECT_THAT(IdsByRow(plan, 3), ElementsAre(100, 1, 0));
   EXPECT_EQ(plan.rows.back().choices, 0);
-  EXPECT_EQ(plan.ahead_ids, 0);
+  EXPECT_EQ(plan.background_ids, 0);
   budget.free_blocks = 3;
   const BatchPlan short_plan = PlanBatch(rows, budget);
   EXPECT_THAT(IdsByRow(short_plan, 3), ElementsAre(0, 1, 0));
@@ -167,15 +167,15 @@ TEST(BatchPlannerTest, ReadsAheadBesideRowsThatAreReadyButMakesNoRoomForIt) {
 }
 
 TEST(BatchPlannerTest, CatchingUpLeavesTheReserve) {
-  const RowSnapshot idle[] = {Idle(kAheadIds, 0)};
-  StepBudget budget = Budget(512, 64, /*free_blocks=*/kAheadIds / 4 + 2);
+  const RowSnapshot idle[] = {Idle(kBackgroundIds, 0)};
+  StepBudget budget = Budget(512, 64, /*free_blocks=*/kBackgroundIds / 4 + 2);
   budget.idle_reserve_blocks = 3;
   EXPECT_THAT(PlanBatch(idle, budget).rows, IsEmpty());
   budget.idle_reserve_blocks = 2;
   EXPECT_THAT(PlanBatch(idle, budget).rows, SizeIs(1));
-  const RowSnapshot little[] = {Idle(100, 100 - kAheadIds + 1)};
+  const RowSnapshot little[] = {Idle(100, 100 - kBackgroundIds + 1)};
   EXPECT_THAT(PlanBatch(little, budget).rows, IsEmpty());
-  EXPECT_EQ(PlanBatch(little, budget).ahead_ids, 0) << "nothing follows by itself";
+  EXPECT_EQ(PlanBatch(little, budget).background_ids, 0) << "nothing follows by itself";
 }
 
 TEST(BatchPlannerTest, AnyPlanKeepsEveryBudgetAndEveryRowMovesOnInTime) {

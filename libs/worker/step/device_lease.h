@@ -8,7 +8,8 @@
 #include <optional>
 
 #include "absl/time/time.h"
-#include "proto/worker.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/worker.pb.h"
 
 namespace tokenrouter {
 
@@ -17,38 +18,38 @@ class DeviceLease {
   explicit DeviceLease(bool needed) : needed_(needed) {}
 
   // The turn in force, said again, can only become shorter; one that is over stays over.
-  void Grant(const v1::Lease& lease, absl::Time now) {
+  void Grant(const wire::Lease& lease, absl::Time now) {
     const absl::Time expires =
         lease.max_ms() > 0 ? now + absl::Milliseconds(lease.max_ms()) : absl::InfiniteFuture();
-    if (lease.turn() == turn_) {
+    if (lease.lease_id() == lease_id_) {
       if (held_) expires_ = std::min(expires_, expires);
       return;
     }
-    turn_ = lease.turn();
+    lease_id_ = lease.lease_id();
     expires_ = expires;
     length_ = expires - now;
-    yield_at_departures_ = lease.yield_at_departures();
-    departures_ = 0;
+    yield_at_handoffs_ = lease.yield_at_handoffs();
+    handoffs_ = 0;
     held_ = true;
   }
   void Drop() { held_ = false; }
   // Another scheduler counts its turns anew.
   void Reset() {
     held_ = false;
-    turn_ = 0;
+    lease_id_ = 0;
   }
-  void CountDepartures(int32_t departures) { departures_ += departures; }
+  void CountHandoffs(int32_t handoffs) { handoffs_ += handoffs; }
 
   // Whether a step may start.
   bool MayCompute(absl::Time now) const { return !needed_ || (held_ && now < expires_); }
   // Whether a held turn ends now: nothing is ready, enough rows left, or its time is up.
   bool IsOver(int32_t ready, absl::Time now) const {
     return held_ && (ready == 0 || now >= expires_ ||
-                     (yield_at_departures_ > 0 && departures_ >= yield_at_departures_));
+                     (yield_at_handoffs_ > 0 && handoffs_ >= yield_at_handoffs_));
   }
   bool needed() const { return needed_; }
   bool held() const { return held_; }
-  uint64_t turn() const { return turn_; }
+  uint64_t lease_id() const { return lease_id_; }
   // Of the turn as it was granted: no step that can be cut should take longer.
   absl::Duration length() const { return length_; }
   absl::Time expires() const { return held_ ? expires_ : absl::InfiniteFuture(); }
@@ -56,11 +57,11 @@ class DeviceLease {
  private:
   const bool needed_;
   bool held_ = false;
-  uint64_t turn_ = 0;  // The last one; turns are numbered from 1.
+  uint64_t lease_id_ = 0;  // The last one; turns are numbered from 1.
   absl::Time expires_ = absl::InfiniteFuture();
   absl::Duration length_ = absl::InfiniteDuration();
-  int32_t yield_at_departures_ = 0;  // 0: never for that.
-  int32_t departures_ = 0;
+  int32_t yield_at_handoffs_ = 0;  // 0: never for that.
+  int32_t handoffs_ = 0;
 };
 
 }  // namespace tokenrouter

@@ -5,11 +5,11 @@
 namespace tokenrouter {
 namespace {
 
-v1::Lease Lease(int32_t max_ms, int32_t yield_at = 0, uint64_t turn = 3) {
-  v1::Lease lease;
-  lease.set_turn(turn);
+wire::Lease Lease(int32_t max_ms, int32_t yield_at = 0, uint64_t lease_id = 3) {
+  wire::Lease lease;
+  lease.set_lease_id(lease_id);
   lease.set_max_ms(max_ms);
-  lease.set_yield_at_departures(yield_at);
+  lease.set_yield_at_handoffs(yield_at);
   return lease;
 }
 
@@ -35,24 +35,24 @@ TEST(DeviceLeaseTest, EndsWhenNothingIsReadyOrEnoughRowsLeft) {
   lease.Grant(Lease(0, /*yield_at=*/2), now);
   EXPECT_TRUE(lease.IsOver(0, now));
   EXPECT_FALSE(lease.IsOver(1, now));
-  lease.CountDepartures(1);
+  lease.CountHandoffs(1);
   EXPECT_FALSE(lease.IsOver(1, now));
-  lease.CountDepartures(1);
+  lease.CountHandoffs(1);
   EXPECT_TRUE(lease.IsOver(1, now));
-  lease.Grant(Lease(0, 2, 4), now);  // Departures count from the grant.
+  lease.Grant(Lease(0, 2, 4), now);  // Handoffs count from the grant.
   EXPECT_FALSE(lease.IsOver(1, now));
 }
 
-TEST(DeviceLeaseTest, TheTurnInForceIsOnlyEverShortened) {
+TEST(DeviceLeaseTest, TheLeaseInForceIsOnlyEverShortened) {
   DeviceLease lease(true);
   const absl::Time now = absl::UnixEpoch();
   lease.Grant(Lease(100, /*yield_at=*/2), now);
-  lease.CountDepartures(1);
+  lease.CountHandoffs(1);
   lease.Grant(Lease(10), now);
   EXPECT_EQ(lease.expires(), now + absl::Milliseconds(10));
   lease.Grant(Lease(50), now);
   EXPECT_EQ(lease.expires(), now + absl::Milliseconds(10));
-  lease.CountDepartures(1);
+  lease.CountHandoffs(1);
   EXPECT_TRUE(lease.IsOver(1, now)) << "departures go on counting";
   lease.Drop();
   lease.Grant(Lease(5), now);

@@ -15,7 +15,7 @@ constexpr double kOverdueSpreads = 3.0;
 constexpr double kLeastSpread = 0.02;
 constexpr double kMostSpread = 1.0;
 
-double SpreadOf(const v1::Deferral& deferral) {
+double SpreadOf(const wire::Deferral& deferral) {
   const double spread = deferral.step_spread();
   return std::isfinite(spread) ? std::clamp(spread, 0.0, kMostSpread) : 0.0;
 }
@@ -28,7 +28,7 @@ void LocalDeferral::Observe(int rows, int64_t new_ids, absl::Duration elapsed) {
   times_.Observe(rows, new_ids, absl::ToDoubleMilliseconds(elapsed));
 }
 
-void LocalDeferral::SetPeerStep(const v1::PeerStep& step, absl::Time arrived) {
+void LocalDeferral::SetPeerStep(const wire::PeerStep& step, absl::Time arrived) {
   peer_ = step;
   peer_started_ = arrived - absl::Microseconds(std::max<int64_t>(0, step.elapsed_us()));
   arrivals_ = 0;

@@ -14,7 +14,8 @@
 #include "absl/time/time.h"
 #include "libs/batching_model/step_time_estimator.h"
 #include "libs/batching_model/wait_outcome.h"
-#include "proto/worker.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/worker.pb.h"
 
 namespace tokenrouter {
 
@@ -43,9 +44,9 @@ class LocalDeferral {
 
   // A step of this worker that ran.
   void Observe(int rows, int64_t new_ids, absl::Duration elapsed);
-  void SetDeferral(const v1::Deferral& deferral) { deferral_ = deferral; }
+  void SetDeferral(const wire::Deferral& deferral) { deferral_ = deferral; }
   // `arrived`: when the message reached this process.
-  void SetPeerStep(const v1::PeerStep& step, absl::Time arrived);
+  void SetPeerStep(const wire::PeerStep& step, absl::Time arrived);
   // Rows that commands made ready since the last PeerStep: no longer on their way.
   void CountArrivals(int rows) { arrivals_ += rows; }
   // The stream is gone: nothing waits until the scheduler speaks again. What steps cost stays.
@@ -70,8 +71,8 @@ class LocalDeferral {
 
   const int max_rows_;
   StepTimeEstimator times_;
-  v1::Deferral deferral_;
-  v1::PeerStep peer_;
+  wire::Deferral deferral_;
+  wire::PeerStep peer_;
   absl::Time peer_started_ = absl::InfinitePast();
   int arrivals_ = 0;
   bool waiting_ = false;

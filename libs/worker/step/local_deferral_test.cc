@@ -21,16 +21,16 @@ LocalDeferral SideOf(double base_ms, double row_ms, int max_rows = 64) {
   return side;
 }
 
-v1::Deferral Balance(double beta = 1, double spread = 0) {
-  v1::Deferral deferral;
+wire::Deferral Balance(double beta = 1, double spread = 0) {
+  wire::Deferral deferral;
   deferral.set_beta(beta);
   deferral.set_step_spread(spread);
   deferral.set_cap_us(500'000);
   return deferral;
 }
 
-v1::PeerStep StepOf(double predicted_ms, int returns, double elapsed_ms = 0) {
-  v1::PeerStep step;
+wire::PeerStep StepOf(double predicted_ms, int returns, double elapsed_ms = 0) {
+  wire::PeerStep step;
   step.set_batch(std::max(1, returns));
   step.set_expected_returns(returns);
   step.set_predicted_us(static_cast<int64_t>(predicted_ms * 1000));
@@ -75,7 +75,7 @@ TEST(LocalDeferralTest, NothingWaitsBeforeTheSchedulerSpokeNorWhileTheOtherSideI
   EXPECT_FALSE(side.Decide(Rows(1), kStart).wait());
   side.SetPeerStep(StepOf(2, 1), kStart);
   EXPECT_TRUE(side.Decide(Rows(1), kStart).wait());
-  side.SetPeerStep(v1::PeerStep(), kStart);
+  side.SetPeerStep(wire::PeerStep(), kStart);
   const LocalDeferral::Decision decision = side.Decide(Rows(1), kStart);
   EXPECT_FALSE(decision.wait());
   EXPECT_EQ(decision.outcome, WaitOutcome::kIdle);
@@ -119,7 +119,7 @@ TEST(LocalDeferralTest, RowsThatCameAreNoLongerAwaited) {
 
 TEST(LocalDeferralTest, AnOverdueStepHoldsNothing) {
   for (const double spread : {0.0, 0.1}) {
-    v1::Deferral deferral;
+    wire::Deferral deferral;
     deferral.set_least_rows(8);
     deferral.set_step_spread(spread);
     deferral.set_cap_us(500'000);
@@ -135,7 +135,7 @@ TEST(LocalDeferralTest, AnOverdueStepHoldsNothing) {
 }
 
 TEST(LocalDeferralTest, EveryRuleThatIsSetReleases) {
-  v1::Deferral deferral;
+  wire::Deferral deferral;
   deferral.set_least_rows(3);
   deferral.set_wait_us(4000);
   deferral.set_cap_us(500'000);
@@ -149,7 +149,7 @@ TEST(LocalDeferralTest, EveryRuleThatIsSetReleases) {
 }
 
 TEST(LocalDeferralTest, TheCapAndTheBoundsOfRequestsEndEveryWait) {
-  v1::Deferral deferral;
+  wire::Deferral deferral;
   deferral.set_least_rows(30);
   deferral.set_cap_us(3000);
   LocalDeferral side = SideOf(6, 0.02);
@@ -161,7 +161,7 @@ TEST(LocalDeferralTest, TheCapAndTheBoundsOfRequestsEndEveryWait) {
   bounded.launch_by = kStart + absl::Milliseconds(1);
   EXPECT_NEAR(WaitMs(side.Decide(bounded, kStart)), 1, 1e-6);
   deferral.set_cap_us(std::numeric_limits<int64_t>::max());
-  v1::PeerStep endless = StepOf(0, 4);
+  wire::PeerStep endless = StepOf(0, 4);
   endless.set_predicted_us(std::numeric_limits<int64_t>::max());
   side.SetDeferral(deferral);
   side.SetPeerStep(endless, kStart);
@@ -170,7 +170,7 @@ TEST(LocalDeferralTest, TheCapAndTheBoundsOfRequestsEndEveryWait) {
 
 TEST(LocalDeferralTest, FullStepsAndPromptsNeverWait) {
   LocalDeferral side = SideOf(6, 0.02, /*max_rows=*/4);
-  v1::Deferral deferral;
+  wire::Deferral deferral;
   deferral.set_least_rows(30);
   deferral.set_cap_us(3000);
   side.SetDeferral(deferral);
@@ -187,7 +187,7 @@ TEST(LocalDeferralTest, NumbersWithoutSenseHoldNothing) {
   for (const double beta : {kNan, -1.0, std::numeric_limits<double>::infinity()}) {
     LocalDeferral side = SideOf(6, 0.02);
     side.SetDeferral(Balance(beta, kNan));
-    v1::PeerStep step = StepOf(2, 4);
+    wire::PeerStep step = StepOf(2, 4);
     step.set_elapsed_us(std::numeric_limits<int64_t>::min());
     side.SetPeerStep(step, kStart);
     EXPECT_FALSE(side.Decide(Rows(1), kStart).wait()) << beta;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "libs/status/status_matchers.h"
-#include "libs/synthetic/hash_engine.h"
+#include "libs/synthetic/synthetic_engine.h"
 #include "libs/worker/core/worker_core.h"
 #include "libs/worker/testing/toy_scheduler.h"
 
@@ -25,7 +25,7 @@ struct Pair {
     int64_t total_blocks = 1000;
     int32_t block_size = 4;
     std::string device_key;
-    double agreement = 0.7;
+    double acceptance_rate = 0.7;
     bool prefix_cache = true;
   };
   explicit Pair(const Options& options)
@@ -39,7 +39,7 @@ struct Pair {
   }
   static HashEngineOptions ModelOf(const Options& options, Role role) {
     return {.model = {.role = role,
-                      .agreement = options.agreement,
+                      .acceptance_rate = options.acceptance_rate,
                       .usable_ids = 50,
                       .eos_ids = {kEos},
                       .eos_probability = 0.02},
@@ -60,19 +60,19 @@ struct Pair {
     EXPECT_EQ(small.sequences() + large.sequences(), 0u);
   }
 
-  HashEngine small_engine, large_engine;
+  SyntheticEngine small_engine, large_engine;
   WorkerCore small, large;
   ToyScheduler scheduler;
 };
 
 struct Case {
-  v1::GenerationSpec spec;
+  wire::GenerationSpec spec;
   std::vector<TokenId> prompt;
 };
 
 // What one model alone writes, token by token, without any of the code under test.
-inline std::vector<TokenId> Alone(Role role, const Case& request, double agreement = 0.7) {
-  HashEngine engine(Pair::ModelOf({.agreement = agreement}, role));
+inline std::vector<TokenId> Alone(Role role, const Case& request, double acceptance_rate = 0.7) {
+  SyntheticEngine engine(Pair::ModelOf({.acceptance_rate = acceptance_rate}, role));
   SamplingContext sampling;
   sampling.parameters = *FromWire(request.spec.sampling(), request.spec.choice());
   sampling.stop_ids = {kEos};
@@ -107,7 +107,7 @@ inline Case MakeCase(int index, const std::string& algorithm,
   for (const auto& [name, value] : parameters) {
     (*made.spec.mutable_routing()->mutable_parameters())[name] = value;
   }
-  v1::SamplingParameters& sampling = *made.spec.mutable_sampling();
+  api::SamplingParameters& sampling = *made.spec.mutable_sampling();
   sampling.set_temperature(index % 2 == 0 ? 0 : 1);
   sampling.set_seed((*random)());
   if (index % 3 == 0) sampling.set_presence_penalty(0.5);
@@ -138,7 +138,7 @@ inline std::vector<std::vector<TokenId>> RunTogether(Pair* pair, const std::vect
   for (const uint64_t key : keys) {
     const ToyScheduler::Request& request = pair->scheduler.request(key);
     EXPECT_GT(request.finish, 0) << "request " << key << " never ended";
-    EXPECT_NE(request.reason, v1::FINISH_REASON_ERROR) << request.detail;
+    EXPECT_NE(request.reason, api::FINISH_REASON_ERROR) << request.detail;
     outputs.push_back(request.Generated());
   }
   pair->ExpectAllBlocksFree();

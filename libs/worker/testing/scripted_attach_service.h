@@ -13,24 +13,25 @@
 #include "libs/concurrency/mutex.h"
 #include "libs/rpc/server_runtime.h"
 #include "libs/rpc/server_stream.h"
-#include "proto/scheduler.grpc.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/scheduler.grpc.pb.h"
 
 namespace tokenrouter {
 
-class ScriptedAttachService : public v1::Scheduler::CallbackService {
+class ScriptedAttachService : public wire::Scheduler::CallbackService {
  public:
   static constexpr absl::Duration kPatience = absl::Seconds(20);
-  using Stream = ServerStream<v1::WorkerFrame, v1::CommandFrame>;
+  using Stream = ServerStream<wire::WorkerFrame, wire::CommandFrame>;
 
-  grpc::ServerBidiReactor<v1::WorkerFrame, v1::CommandFrame>* Attach(
+  grpc::ServerBidiReactor<wire::WorkerFrame, wire::CommandFrame>* Attach(
       grpc::CallbackServerContext*) override {
     return Stream::Start([this](std::shared_ptr<Stream::Writer> writer) {
       return Stream::Handlers{
-          [this, writer](v1::WorkerFrame frame) { OnFrame(writer, std::move(frame)); }, [] {}};
+          [this, writer](wire::WorkerFrame frame) { OnFrame(writer, std::move(frame)); }, [] {}};
     });
   }
 
-  void SetAttached(const v1::Attached& attached) {
+  void SetAttached(const wire::Attached& attached) {
     MutexLock lock(&mutex_);
     attached_ = attached;
   }
@@ -41,7 +42,7 @@ class ScriptedAttachService : public v1::Scheduler::CallbackService {
   }
 
   // The term is filled in.
-  void Send(v1::CommandFrame frame) {
+  void Send(wire::CommandFrame frame) {
     MutexLock lock(&mutex_);
     frame.set_term(term_);
     if (writer_ != nullptr && !writer_->Write(std::move(frame))) writer_ = nullptr;
@@ -57,7 +58,7 @@ class ScriptedAttachService : public v1::Scheduler::CallbackService {
 
   // Waits until a frame of those so far, or to come, satisfies `wanted`. False after kPatience,
   // however many others arrive.
-  bool WaitFor(const std::function<bool(const v1::WorkerFrame&)>& wanted) {
+  bool WaitFor(const std::function<bool(const wire::WorkerFrame&)>& wanted) {
     const absl::Time deadline = absl::Now() + kPatience;
     MutexLock lock(&mutex_);
     size_t seen = 0;
@@ -76,14 +77,14 @@ class ScriptedAttachService : public v1::Scheduler::CallbackService {
   }
 
  private:
-  void OnFrame(const std::shared_ptr<Stream::Writer>& writer, v1::WorkerFrame frame) {
+  void OnFrame(const std::shared_ptr<Stream::Writer>& writer, wire::WorkerFrame frame) {
     MutexLock lock(&mutex_);
     if (frame.has_hello()) {
       if (!refusal_.ok()) {
         writer->Finish(refusal_);
       } else {
         writer_ = writer;
-        v1::CommandFrame greeting;
+        wire::CommandFrame greeting;
         greeting.set_term(++term_);
         *greeting.mutable_attached() = attached_;
         if (!writer->Write(std::move(greeting))) writer_ = nullptr;
@@ -96,10 +97,10 @@ class ScriptedAttachService : public v1::Scheduler::CallbackService {
   Mutex mutex_;
   CondVar arrived_;
   uint64_t term_ ABSL_GUARDED_BY(mutex_) = 100;
-  v1::Attached attached_ ABSL_GUARDED_BY(mutex_);
+  wire::Attached attached_ ABSL_GUARDED_BY(mutex_);
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Stream::Writer> writer_ ABSL_GUARDED_BY(mutex_);
-  std::vector<v1::WorkerFrame> frames_ ABSL_GUARDED_BY(mutex_);
+  std::vector<wire::WorkerFrame> frames_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tokenrouter

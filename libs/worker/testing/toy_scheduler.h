@@ -22,18 +22,18 @@ namespace tokenrouter {
 class ToyScheduler {
  public:
   struct Request {
-    v1::GenerationSpec spec;
+    wire::GenerationSpec spec;
     std::vector<TokenId> ids;  // Committed.
     std::vector<TokenId> tail;
     std::string authors;
     std::string state;
-    Role pen = Role::kSmall;
-    v1::Window window;  // Of the turn that the pen was given with, and its verify.
+    Role writer = Role::kSmall;
+    wire::Window window;  // Of the turn that the decode grant was given with, and its verify.
     int32_t verify = 0;
     Position finish = 0;  // 0: goes on.
-    v1::FinishReason reason = v1::FINISH_REASON_UNSPECIFIED;
+    api::FinishReason reason = api::FINISH_REASON_UNSPECIFIED;
     std::string detail;
-    int64_t departures = 0;
+    int64_t handoffs = 0;
     struct Side {
       bool open = false;
       uint32_t epoch = 0;
@@ -55,8 +55,8 @@ class ToyScheduler {
     for (WorkerCore* core : cores_) {
       if (core == nullptr) continue;
       core->Hello();
-      v1::CommandFrame frame = Frame();
-      v1::Attached& attached = *frame.mutable_attached();
+      wire::CommandFrame frame = Frame();
+      wire::Attached& attached = *frame.mutable_attached();
       attached.set_protocol_version(kProtocolVersion);
       attached.mutable_stop_ids()->Add(stop_ids.begin(), stop_ids.end());
       attached.set_keep_unclaimed_ms(1000);
@@ -64,7 +64,7 @@ class ToyScheduler {
     }
   }
 
-  uint64_t Submit(const v1::GenerationSpec& spec, const std::vector<TokenId>& prompt) {
+  uint64_t Submit(const wire::GenerationSpec& spec, const std::vector<TokenId>& prompt) {
     const uint64_t key = next_key_++;
     Request& request = requests_[key];
     request.spec = spec;
@@ -74,7 +74,7 @@ class ToyScheduler {
         CreateAlgorithm(spec.routing().algorithm(), ParametersFromWire(spec.routing()));
     TR_CHECK(algorithm.ok()) << algorithm.status();
     const Opening opening = (*algorithm)->Open();
-    GivePen(key, &request, opening.role, ToWire(opening.window), 0);
+    SetGrant(key, &request, opening.role, ToWire(opening.window), 0);
     return key;
   }
 
@@ -82,8 +82,8 @@ class ToyScheduler {
     Request& request = requests_[key];
     for (const Role role : {Role::kSmall, Role::kLarge}) {
       if (!side(&request, role).open) continue;
-      v1::CommandFrame frame = Frame();
-      v1::Close& close = *frame.add_closes();
+      wire::CommandFrame frame = Frame();
+      wire::Close& close = *frame.add_closes();
       close.set_request(key);
       close.set_epoch(side(&request, role).epoch);
       side(&request, role).open = false;
@@ -92,18 +92,19 @@ class ToyScheduler {
     if (request.finish == 0) request.finish = static_cast<Position>(request.ids.size());
   }
 
-  // The stream of that side breaks and comes back; the pen is given again with the same turn.
+  // The stream of that side breaks and comes back; the decode grant is given again with the same
+  // turn.
   void Reconnect(Role role) {
     core(role).Detach();
     core(role).Hello();
-    v1::CommandFrame frame = Frame();
+    wire::CommandFrame frame = Frame();
     frame.mutable_attached()->mutable_stop_ids()->Add(stop_ids.begin(), stop_ids.end());
     frame.mutable_attached()->set_keep_unclaimed_ms(5);
     core(role).Apply(frame, now_);
     for (auto& [key, request] : requests_) {
       side(&request, role).open = false;
-      if (request.finish > 0 || request.pen != role) continue;
-      GivePen(key, &request, role, v1::Window(request.window), request.verify);
+      if (request.finish > 0 || request.writer != role) continue;
+      SetGrant(key, &request, role, wire::Window(request.window), request.verify);
     }
   }
 
@@ -111,10 +112,11 @@ class ToyScheduler {
   bool Step(
       Role role, const std::function<void()>& meanwhile = [] {}) {
     now_ += absl::Milliseconds(1);
-    if (std::optional<v1::WorkerFrame> pending = core(role).TakePending(now_)) Take(role, *pending);
+    if (std::optional<wire::WorkerFrame> pending = core(role).TakePending(now_))
+      Take(role, *pending);
     std::optional<PlannedStep> step = core(role).Plan(now_);
     if (!step.has_value()) {
-      if (std::optional<v1::WorkerFrame> said = core(role).TakePending(now_)) Take(role, *said);
+      if (std::optional<wire::WorkerFrame> said = core(role).TakePending(now_)) Take(role, *said);
       return false;
     }
     core(role).Execute(&*step).IgnoreError();  // Complete finds it in the step.
@@ -135,8 +137,8 @@ class ToyScheduler {
   }
 
   // When that side waits for a fuller batch, and the step of the other side that it waits for.
-  void Defer(Role role, const v1::Deferral& deferral, const v1::PeerStep& peer) {
-    v1::CommandFrame frame = Frame();
+  void Defer(Role role, const wire::Deferral& deferral, const wire::PeerStep& peer) {
+    wire::CommandFrame frame = Frame();
     *frame.mutable_deferral() = deferral;
     *frame.mutable_peer_step() = peer;
     core(role).Apply(frame, now_);
@@ -145,15 +147,15 @@ class ToyScheduler {
   Request& request(uint64_t key) { return requests_.at(key); }
   std::map<uint64_t, Request>& requests() { return requests_; }
   absl::Time now() const { return now_; }
-  std::vector<v1::WorkerFrame> frames[2];
+  std::vector<wire::WorkerFrame> frames[2];
 
  private:
   Request::Side& side(Request* request, Role role) {
     return request->sides[static_cast<int>(role)];
   }
   WorkerCore& core(Role role) { return *cores_[static_cast<int>(role)]; }
-  v1::CommandFrame Frame() const {
-    v1::CommandFrame frame;
+  wire::CommandFrame Frame() const {
+    wire::CommandFrame frame;
     frame.set_term(term_);
     return frame;
   }
@@ -164,36 +166,37 @@ class ToyScheduler {
     return history;
   }
 
-  void GivePen(uint64_t key, Request* request, Role to, const v1::Window& window, int32_t verify) {
-    request->pen = to;
+  void SetGrant(uint64_t key, Request* request, Role to, const wire::Window& window,
+                int32_t verify) {
+    request->writer = to;
     request->window = window;
     request->verify = verify;
     Request::Side& target = side(request, to);
     const std::vector<TokenId> history = History(*request);
-    v1::CommandFrame frame = Frame();
-    v1::Turn turn;
-    *turn.mutable_window() = window;
-    turn.set_verify(verify);
+    wire::CommandFrame frame = Frame();
+    wire::DecodeGrant grant;
+    *grant.mutable_window() = window;
+    grant.set_verify(verify);
     if (!target.open) {
       target.open = true;
-      v1::Open& open = *frame.add_opens();
+      wire::Open& open = *frame.add_opens();
       open.set_request(key);
       open.set_epoch(++target.epoch);
       *open.mutable_spec() = request->spec;
       open.mutable_ids()->Add(history.begin(), history.end());
       open.set_tail(static_cast<int32_t>(request->tail.size()));
       open.set_state(request->state);
-      *open.mutable_turn() = turn;
+      *open.mutable_grant() = grant;
       open.set_credit(CreditOf(*request));
     } else {
-      v1::Extend& extend = *frame.add_extends();
+      wire::Extend& extend = *frame.add_extends();
       extend.set_request(key);
       extend.set_epoch(target.epoch);
       extend.set_base(target.known);
       extend.mutable_ids()->Add(history.begin() + target.known, history.end());
       extend.set_tail(static_cast<int32_t>(request->tail.size()));
       extend.set_state(request->state);
-      *extend.mutable_turn() = turn;
+      *extend.mutable_grant() = grant;
     }
     target.known = static_cast<Position>(history.size());
     frame.add_releases(key);
@@ -204,24 +207,24 @@ class ToyScheduler {
   Position CreditOf(const Request& request) const {
     return credit_window == 0 ? 0 : static_cast<Position>(request.ids.size()) + credit_window;
   }
-  void AddCredit(uint64_t key, const Request& request, v1::CommandFrame* frame) {
+  void AddCredit(uint64_t key, const Request& request, wire::CommandFrame* frame) {
     if (credit_window == 0) return;
-    v1::Credit& credit = *frame->add_credits();
+    wire::Credit& credit = *frame->add_credits();
     credit.set_request(key);
     credit.set_until(CreditOf(request));
   }
 
-  void Take(Role role, const v1::WorkerFrame& frame) {
+  void Take(Role role, const wire::WorkerFrame& frame) {
     frames[static_cast<int>(role)].push_back(frame);
-    for (const v1::RowReport& row : frame.rows()) TakeRow(role, row);
+    for (const wire::RowReport& row : frame.rows()) TakeRow(role, row);
   }
 
-  void TakeRow(Role role, const v1::RowReport& row) {
+  void TakeRow(Role role, const wire::RowReport& row) {
     const auto found = requests_.find(row.request());
     if (found == requests_.end() || found->second.finish > 0) return;
     Request& request = found->second;
     Request::Side& mine = side(&request, role);
-    if (!mine.open || row.epoch() != mine.epoch || request.pen != role) return;
+    if (!mine.open || row.epoch() != mine.epoch || request.writer != role) return;
     TR_CHECK(row.base_position() == static_cast<Position>(request.ids.size()));
     TR_CHECK(row.ids_size() == row.entropies_size() && row.ids_size() == row.logprobs_size() &&
              row.ids_size() == static_cast<int>(row.authors().size()));
@@ -242,12 +245,12 @@ class ToyScheduler {
       request.detail = row.finish().detail();
       return Close(row.request());
     }
-    if (row.has_departure()) {
-      ++request.departures;
-      return GivePen(row.request(), &request, *FromWire(row.departure().to()),
-                     row.departure().window(), row.departure().verify());
+    if (row.has_handoff()) {
+      ++request.handoffs;
+      return SetGrant(row.request(), &request, *FromWire(row.handoff().to()),
+                      row.handoff().window(), row.handoff().verify());
     }
-    v1::CommandFrame credit = Frame();
+    wire::CommandFrame credit = Frame();
     AddCredit(row.request(), request, &credit);
     if (credit.credits_size() > 0) core(role).Apply(credit, now_);
   }

@@ -14,9 +14,9 @@
 
 namespace tokenrouter {
 
-inline v1::GenerationSpec Spec(const std::string& id, const std::string& algorithm,
-                               int32_t max_new = 20) {
-  v1::GenerationSpec spec;
+inline wire::GenerationSpec Spec(const std::string& id, const std::string& algorithm,
+                                 int32_t max_new = 20) {
+  wire::GenerationSpec spec;
   spec.set_request_id(id);
   spec.mutable_routing()->set_algorithm(algorithm);
   spec.mutable_sampling()->set_temperature(0);
@@ -25,21 +25,21 @@ inline v1::GenerationSpec Spec(const std::string& id, const std::string& algorit
   return spec;
 }
 
-inline v1::CommandFrame Commands(uint64_t term = 1) {
-  v1::CommandFrame frame;
+inline wire::CommandFrame Commands(uint64_t term = 1) {
+  wire::CommandFrame frame;
   frame.set_term(term);
   return frame;
 }
 
-inline v1::Open OpenOf(uint64_t request, const v1::GenerationSpec& spec, std::vector<TokenId> ids,
-                       bool turn = true, uint32_t epoch = 1) {
-  v1::Open open;
+inline wire::Open OpenOf(uint64_t request, const wire::GenerationSpec& spec,
+                         std::vector<TokenId> ids, bool granted = true, uint32_t epoch = 1) {
+  wire::Open open;
   open.set_request(request);
   open.set_epoch(epoch);
   *open.mutable_spec() = spec;
   if (spec.prompt_length() == 0) open.mutable_spec()->set_prompt_length(ids.size());
   open.mutable_ids()->Add(ids.begin(), ids.end());
-  if (turn) *open.mutable_turn()->mutable_window() = ToWire(Window::OwnRule());
+  if (granted) *open.mutable_grant()->mutable_window() = ToWire(Window::OwnRule());
   return open;
 }
 
@@ -54,23 +54,23 @@ class WorkerCoreTest : public ::testing::Test {
     core_ = std::make_unique<WorkerCore>(options, engine_.get());
   }
   void Attach(uint64_t term = 1, int32_t keep_unclaimed_ms = 1000) {
-    v1::CommandFrame frame = Commands(term);
+    wire::CommandFrame frame = Commands(term);
     frame.mutable_attached()->set_keep_unclaimed_ms(keep_unclaimed_ms);
     core_->Apply(frame, now_);
   }
-  void Open(const v1::Open& open, uint64_t term = 1) {
-    v1::CommandFrame frame = Commands(term);
+  void Open(const wire::Open& open, uint64_t term = 1) {
+    wire::CommandFrame frame = Commands(term);
     *frame.add_opens() = open;
     core_->Apply(frame, now_);
   }
   void Close(uint64_t request, uint32_t epoch = 1) {
-    v1::CommandFrame frame = Commands();
+    wire::CommandFrame frame = Commands();
     frame.add_closes()->set_request(request);
     frame.mutable_closes(0)->set_epoch(epoch);
     core_->Apply(frame, now_);
   }
   // The frame of one step; nothing when none can run.
-  std::optional<v1::WorkerFrame> Step() {
+  std::optional<wire::WorkerFrame> Step() {
     std::optional<PlannedStep> step = core_->Plan(now_);
     if (!step.has_value()) return std::nullopt;
     core_->Execute(&*step).IgnoreError();

@@ -119,9 +119,9 @@ void Generation::TakeEvent(const LinkEvent& event, Progress* progress) {
 void Generation::TakeEnd(Progress* progress) {
   ended_ = true;
   if (text_.ended_by_stop_string()) {
-    v1::Finish finish;
+    wire::Finish finish;
     finish.set_position(text_.position());
-    finish.set_reason(v1::FINISH_REASON_STOP);
+    finish.set_reason(api::FINISH_REASON_STOP);
     finish.set_detail("stop string");
     environment_.port->Finish(handle_, std::move(finish));
   }

@@ -11,8 +11,9 @@
 
 #include "libs/tokens/sampling_parameters.h"
 #include "libs/tokens/token_types.h"
-#include "proto/tokens.pb.h"
+#include "proto/packages.h"
 #include "services/gateway/text/text_model.h"
+#include "tokenrouter/internal/v1/request.pb.h"
 
 namespace tokenrouter {
 
@@ -47,7 +48,7 @@ struct GenerationRequest {
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
   // Unspecified: the scheduler chooses.
-  v1::ServiceMode service_mode = v1::SERVICE_MODE_UNSPECIFIED;
+  api::ServiceMode service_mode = api::SERVICE_MODE_UNSPECIFIED;
   ServiceBounds bounds;
   bool logprobs = false;        // Of the chosen tokens.
   bool return_routing = false;  // Author and entropy of every token.

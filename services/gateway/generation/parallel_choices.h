@@ -19,15 +19,15 @@ namespace tokenrouter {
 
 class ParallelChoices {
  public:
-  struct News {
+  struct ChoiceUpdate {
     int index = 0;
     std::vector<TextPiece> pieces;
     FinishReason reason = FinishReason::kNone;  // Once set, no more of this choice.
   };
   struct Progress {
-    std::vector<News> news;  // Of choices that have some, by index.
-    bool ended = false;      // Nothing follows.
-    absl::Status error;      // With ended: of the choice that failed.
+    std::vector<ChoiceUpdate> news;  // Of choices that have some, by index.
+    bool ended = false;              // Nothing follows.
+    absl::Status error;              // With ended: of the choice that failed.
   };
 
   // REQUIRES: count >= 1. UNAVAILABLE when the port is stopping: then none has started.

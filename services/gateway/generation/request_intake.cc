@@ -96,8 +96,8 @@ absl::StatusOr<StopMatcher> CheckStops(const GenerationRequest& request) {
   return stops;
 }
 
-v1::RoutingParameters ToWireRouting(const RoutingChoice& choice) {
-  v1::RoutingParameters wire;
+api::RoutingParameters ToWireRouting(const RoutingChoice& choice) {
+  api::RoutingParameters wire;
   wire.set_algorithm(choice.algorithm);
   for (const auto& [name, value] : choice.parameters) (*wire.mutable_parameters())[name] = value;
   return wire;
@@ -178,7 +178,7 @@ absl::Status RequestIntake::CheckIds(const GenerationRequest& request,
 }
 
 absl::StatusOr<TokenRequest> RequestIntake::Prepare(const GenerationRequest& request,
-                                                    const v1::PairStatus& pair) const {
+                                                    const wire::PairStatus& pair) const {
   TR_RETURN_IF_ERROR(CheckModel(request.model));
   TR_RETURN_IF_ERROR(CheckSampling(request.sampling));
   const RoutingChoice& routing = request.routing.value_or(options_.default_routing);
@@ -208,7 +208,7 @@ absl::StatusOr<TokenRequest> RequestIntake::Prepare(const GenerationRequest& req
 
   SamplingParameters sampling = request.sampling;
   sampling.seed = request.seed ? *request.seed : draw_seed_();
-  v1::GenerationSpec& spec = result.spec;
+  wire::GenerationSpec& spec = result.spec;
   spec.set_request_id(request.request_id);
   spec.set_pair(options_.pair);
   spec.set_prompt_length(static_cast<int32_t>(prompt));

@@ -14,9 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "libs/text/stop_matcher.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
 #include "services/gateway/generation/generation_request.h"
 #include "services/gateway/text/text_model.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
@@ -29,7 +30,7 @@ struct IntakeOptions {
 
 // Ready to be submitted.
 struct TokenRequest {
-  v1::GenerationSpec spec;
+  wire::GenerationSpec spec;
   std::vector<TokenId> ids;  // The prompt.
   StopMatcher stops;         // Stop strings, the gateway's own business.
 };
@@ -44,7 +45,7 @@ class RequestIntake {
 
   absl::Status CheckModel(std::string_view name) const;
   absl::StatusOr<TokenRequest> Prepare(const GenerationRequest& request,
-                                       const v1::PairStatus& pair) const;
+                                       const wire::PairStatus& pair) const;
 
   const IntakeOptions& options() const { return options_; }
   const TextModel& text() const { return *model_; }

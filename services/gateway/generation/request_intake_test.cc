@@ -31,7 +31,7 @@ class RequestIntakeTest : public ::testing::Test {
   FakeTextModel model_;
   RequestIntake intake_{Options(), &model_, [] { return uint64_t{77}; }};
   GenerationRequest request_;
-  v1::PairStatus pair_;
+  wire::PairStatus pair_;
 };
 
 TEST_F(RequestIntakeTest, FillsWhatTheClientLeftOut) {

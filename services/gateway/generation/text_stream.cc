@@ -5,13 +5,13 @@
 namespace tokenrouter {
 namespace {
 
-FinishReason ReasonOf(v1::FinishReason reason) {
+FinishReason ReasonOf(api::FinishReason reason) {
   switch (reason) {
-    case v1::FINISH_REASON_STOP:
+    case api::FINISH_REASON_STOP:
       return FinishReason::kStop;
-    case v1::FINISH_REASON_LENGTH:
+    case api::FINISH_REASON_LENGTH:
       return FinishReason::kLength;
-    case v1::FINISH_REASON_CANCELLED:
+    case api::FINISH_REASON_CANCELLED:
       return FinishReason::kCancelled;
     default:
       return FinishReason::kError;
@@ -39,7 +39,7 @@ std::vector<TextPiece> TextStream::Push(const LinkEvent& event) {
     const int32_t kept = std::max(event.finish->position() - event.base_position, 0);
     count = std::min(count, static_cast<size_t>(kept));
     ends_with_stop_id =
-        event.finish->reason() == v1::FINISH_REASON_STOP && count == static_cast<size_t>(kept);
+        event.finish->reason() == api::FINISH_REASON_STOP && count == static_cast<size_t>(kept);
   }
   std::vector<TextPiece> pieces;
   pieces.reserve(count + 1);
@@ -73,7 +73,7 @@ TextPiece TextStream::PushToken(const LinkEvent& event, size_t index, bool is_st
   return piece;
 }
 
-void TextStream::End(const v1::Finish& finish, std::vector<TextPiece>* pieces) {
+void TextStream::End(const wire::Finish& finish, std::vector<TextPiece>* pieces) {
   reason_ = ReasonOf(finish.reason());
   detail_ = finish.detail();
   std::string rest = stops_.Push(detokenizer_->Flush());

@@ -43,7 +43,7 @@ class TextStream {
 
  private:
   TextPiece PushToken(const LinkEvent& event, size_t index, bool is_stop_id);
-  void End(const v1::Finish& finish, std::vector<TextPiece>* pieces);
+  void End(const wire::Finish& finish, std::vector<TextPiece>* pieces);
 
   const TextModel* const model_;
   const std::unique_ptr<Detokenizer> detokenizer_;

@@ -23,7 +23,7 @@ LinkEvent Tokens(int32_t base, std::vector<int32_t> ids, Author author = Author:
   return event;
 }
 
-void SetFinish(int32_t position, v1::FinishReason reason, LinkEvent* event) {
+void SetFinish(int32_t position, api::FinishReason reason, LinkEvent* event) {
   event->finish.emplace();
   event->finish->set_position(position);
   event->finish->set_reason(reason);
@@ -90,7 +90,7 @@ TEST_F(TextStreamTest, TheTextsOfTokensJoinToTheText) {
 TEST_F(TextStreamTest, TheStoppingIdIsCountedButNotShown) {
   TextStream stream = Make();
   LinkEvent event = Tokens(5, {'a', FakeTextModel::kWord});
-  SetFinish(7, v1::FINISH_REASON_STOP, &event);
+  SetFinish(7, api::FINISH_REASON_STOP, &event);
   EXPECT_EQ(Join(stream.Push(event)), "a");
   EXPECT_EQ(stream.reason(), FinishReason::kStop);
   EXPECT_EQ(stream.usage().completion_tokens(), 2);
@@ -100,7 +100,7 @@ TEST_F(TextStreamTest, TheStoppingIdIsCountedButNotShown) {
 TEST_F(TextStreamTest, TheLastTokenOfALengthLimitIsShown) {
   TextStream stream = Make();
   LinkEvent event = Tokens(5, Bytes("ab"));
-  SetFinish(7, v1::FINISH_REASON_LENGTH, &event);
+  SetFinish(7, api::FINISH_REASON_LENGTH, &event);
   EXPECT_EQ(Join(stream.Push(event)), "ab");
   EXPECT_EQ(stream.reason(), FinishReason::kLength);
 }
@@ -108,7 +108,7 @@ TEST_F(TextStreamTest, TheLastTokenOfALengthLimitIsShown) {
 TEST_F(TextStreamTest, IdsBeyondTheFinishPositionDoNotCount) {
   TextStream stream = Make();
   LinkEvent event = Tokens(5, Bytes("abcd"));
-  SetFinish(7, v1::FINISH_REASON_LENGTH, &event);
+  SetFinish(7, api::FINISH_REASON_LENGTH, &event);
   EXPECT_EQ(Join(stream.Push(event)), "ab");
   EXPECT_EQ(stream.usage().completion_tokens(), 2);
 }
@@ -127,14 +127,14 @@ TEST_F(TextStreamTest, AFalseStartOfAStopStringComesOutAtTheEnd) {
   TextStream stream = Make({"stop"});
   EXPECT_EQ(Join(stream.Push(Tokens(5, Bytes("sto")))), "");
   LinkEvent event = Tokens(8, {});
-  SetFinish(8, v1::FINISH_REASON_LENGTH, &event);
+  SetFinish(8, api::FINISH_REASON_LENGTH, &event);
   EXPECT_EQ(Join(stream.Push(event)), "sto");
 }
 
 TEST_F(TextStreamTest, AnUnfinishedCharacterIsReplacedAtTheEnd) {
   TextStream stream = Make();
   LinkEvent event = Tokens(5, {'a', 0xE4});
-  SetFinish(7, v1::FINISH_REASON_LENGTH, &event);
+  SetFinish(7, api::FINISH_REASON_LENGTH, &event);
   EXPECT_EQ(Join(stream.Push(event)), "a\xEF\xBF\xBD");
 }
 
@@ -160,7 +160,7 @@ TEST_F(TextStreamTest, TheCutIntoEventsChangesNothing) {
     }
     TextStream whole = Make({"stop", "aa"});
     LinkEvent all = Tokens(kPrompt, ids);
-    SetFinish(kPrompt + 40, v1::FINISH_REASON_LENGTH, &all);
+    SetFinish(kPrompt + 40, api::FINISH_REASON_LENGTH, &all);
     const std::string expected = Join(whole.Push(all));
 
     TextStream cut = Make({"stop", "aa"});
@@ -170,7 +170,7 @@ TEST_F(TextStreamTest, TheCutIntoEventsChangesNothing) {
       LinkEvent event =
           Tokens(kPrompt + static_cast<int32_t>(begin),
                  {ids.begin() + static_cast<int>(begin), ids.begin() + static_cast<int>(end)});
-      if (end == ids.size()) SetFinish(kPrompt + 40, v1::FINISH_REASON_LENGTH, &event);
+      if (end == ids.size()) SetFinish(kPrompt + 40, api::FINISH_REASON_LENGTH, &event);
       text += Join(cut.Push(event));
       begin = end;
     }

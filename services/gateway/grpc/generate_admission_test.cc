@@ -64,15 +64,15 @@ class GenerateAdmissionTest : public ::testing::Test {
     auto runtime = ServerRuntime::Start({.address = "127.0.0.1:0", .services = {&service_}});
     ASSERT_THAT(runtime, IsOk());
     runtime_ = *std::move(runtime);
-    stub_ = v1::Generation::NewStub(MakeChannel(absl::StrCat("127.0.0.1:", runtime_->port())));
+    stub_ = api::Generation::NewStub(MakeChannel(absl::StrCat("127.0.0.1:", runtime_->port())));
   }
-  static v1::GenerateRequest Request() {
-    v1::GenerateRequest request;
+  static api::GenerateRequest Request() {
+    api::GenerateRequest request;
     request.set_model("tokenrouter");
     request.set_prompt("hi");
     return request;
   }
-  grpc::Status Generate(const v1::GenerateRequest& request) {
+  grpc::Status Generate(const api::GenerateRequest& request) {
     grpc::ClientContext context;
     return stub_->Generate(&context, request)->Finish();
   }
@@ -96,12 +96,12 @@ class GenerateAdmissionTest : public ::testing::Test {
        .post = [this](std::function<void()> closure) { work_.Post(std::move(closure)); },
        .max_waiting = 1}};
   std::unique_ptr<ServerRuntime> runtime_;
-  std::unique_ptr<v1::Generation::Stub> stub_;
+  std::unique_ptr<api::Generation::Stub> stub_;
 };
 
 TEST_F(GenerateAdmissionTest, ACallThatIsNotAdmittedIsRefusedBeforeAnyWork) {
   admits_ = absl::ResourceExhaustedError("full");
-  v1::GenerateRequest not_even_read = Request();
+  api::GenerateRequest not_even_read = Request();
   not_even_read.clear_input();
   EXPECT_THAT(Generate(not_even_read).error_message(), HasSubstr("full"));
   EXPECT_EQ(work_.size(), 0u);

@@ -97,10 +97,10 @@ void GenerateReactor::AddPiece(const TextPiece& piece) {
   reply_.mutable_text()->append(ToValidUtf8(piece.text));
   if (!return_routing_) return;
   for (const TokenInfo& token : piece.tokens) {
-    v1::TokenRecord* record = reply_.add_tokens();
+    api::TokenRecord* record = reply_.add_tokens();
     record->set_id(token.id);
     record->set_text(ToValidUtf8(token.text));
-    record->set_author(token.author == Author::kLarge ? v1::ROLE_LARGE : v1::ROLE_SMALL);
+    record->set_author(token.author == Author::kLarge ? api::ROLE_LARGE : api::ROLE_SMALL);
     record->set_entropy(token.entropy);
   }
 }
@@ -110,7 +110,7 @@ void GenerateReactor::AddEnd() {
   reply_.set_finish_reason(ToWire(generation_->reason()));
   reply_.set_degraded(usage.degraded);
   reply_.set_large_alone(usage.large_alone_tokens > 0);
-  v1::Usage* wire = reply_.mutable_usage();
+  api::Usage* wire = reply_.mutable_usage();
   wire->set_prompt_tokens(usage.prompt_tokens);
   wire->set_completion_tokens(usage.completion_tokens());
   wire->set_small_tokens(usage.small_tokens);

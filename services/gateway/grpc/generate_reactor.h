@@ -8,12 +8,13 @@
 #include <memory>
 
 #include "libs/concurrency/mutex.h"
-#include "proto/gateway.grpc.pb.h"
+#include "proto/packages.h"
 #include "services/gateway/generation/generation.h"
+#include "tokenrouter/generation/v1/generation.grpc.pb.h"
 
 namespace tokenrouter {
 
-class GenerateReactor final : public grpc::ServerWriteReactor<v1::GenerateReply>,
+class GenerateReactor final : public grpc::ServerWriteReactor<api::GenerateReply>,
                               public std::enable_shared_from_this<GenerateReactor> {
  public:
   using Post = std::function<void(std::function<void()>)>;
@@ -47,7 +48,7 @@ class GenerateReactor final : public grpc::ServerWriteReactor<v1::GenerateReply>
   const Post post_;
   const OnEnd on_end_;
   const bool return_routing_;
-  v1::GenerateReply reply_;  // Filled under the mutex, gRPC's while writing_.
+  api::GenerateReply reply_;  // Filled under the mutex, gRPC's while writing_.
   Mutex mutex_;
   std::shared_ptr<GenerateReactor> self_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Generation> generation_ ABSL_GUARDED_BY(mutex_);

@@ -10,18 +10,18 @@
 namespace tokenrouter {
 namespace {
 
-absl::Status SetInput(const v1::GenerateRequest& request, GenerationRequest* result) {
+absl::Status SetInput(const api::GenerateRequest& request, GenerationRequest* result) {
   switch (request.input_case()) {
-    case v1::GenerateRequest::kPrompt:
+    case api::GenerateRequest::kPrompt:
       result->input = request.prompt();
       return absl::OkStatus();
-    case v1::GenerateRequest::kTokenIds:
+    case api::GenerateRequest::kTokenIds:
       result->input =
           std::vector<TokenId>(request.token_ids().ids().begin(), request.token_ids().ids().end());
       return absl::OkStatus();
-    case v1::GenerateRequest::kChat: {
+    case api::GenerateRequest::kChat: {
       std::vector<ChatTurn> turns;
-      for (const v1::ChatMessage& message : request.chat().messages()) {
+      for (const api::ChatMessage& message : request.chat().messages()) {
         turns.push_back({message.role(), message.content()});
       }
       result->input = std::move(turns);
@@ -32,7 +32,7 @@ absl::Status SetInput(const v1::GenerateRequest& request, GenerationRequest* res
   }
 }
 
-absl::Status SetLimits(const v1::GenerateRequest& request, GenerationRequest* result) {
+absl::Status SetLimits(const api::GenerateRequest& request, GenerationRequest* result) {
   if (request.has_max_new_tokens()) {
     if (request.max_new_tokens() < 1) {
       return InvalidField(
@@ -53,8 +53,8 @@ absl::Status SetLimits(const v1::GenerateRequest& request, GenerationRequest* re
   return absl::OkStatus();
 }
 
-absl::Status SetService(const v1::GenerateRequest& request, GenerationRequest* result) {
-  if (!v1::ServiceMode_IsValid(request.service_mode())) {
+absl::Status SetService(const api::GenerateRequest& request, GenerationRequest* result) {
+  if (!api::ServiceMode_IsValid(request.service_mode())) {
     return InvalidField("service_mode",
                         absl::StrCat("service_mode is ", request.service_mode(),
                                      "; allowed: 0 (the scheduler chooses), 1 (routed), 2 (large "
@@ -75,7 +75,7 @@ absl::Status SetService(const v1::GenerateRequest& request, GenerationRequest* r
 
 }  // namespace
 
-absl::StatusOr<GenerationRequest> FromWire(const v1::GenerateRequest& request) {
+absl::StatusOr<GenerationRequest> FromWire(const api::GenerateRequest& request) {
   GenerationRequest result;
   result.request_id = request.request_id();
   result.model = request.model();

@@ -3,12 +3,13 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "proto/gateway.pb.h"
+#include "proto/packages.h"
 #include "services/gateway/generation/generation_request.h"
+#include "tokenrouter/generation/v1/generation.pb.h"
 
 namespace tokenrouter {
 
 // The request id stays empty when the client gave none.
-absl::StatusOr<GenerationRequest> FromWire(const v1::GenerateRequest& request);
+absl::StatusOr<GenerationRequest> FromWire(const api::GenerateRequest& request);
 
 }  // namespace tokenrouter

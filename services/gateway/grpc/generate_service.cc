@@ -66,8 +66,8 @@ void GenerateService::Begin(const GenerationRequest& request,
   reactor->Adopt(*std::move(generation));
 }
 
-grpc::ServerWriteReactor<v1::GenerateReply>* GenerateService::Generate(
-    grpc::CallbackServerContext* /*context*/, const v1::GenerateRequest* request) {
+grpc::ServerWriteReactor<api::GenerateReply>* GenerateService::Generate(
+    grpc::CallbackServerContext* /*context*/, const api::GenerateRequest* request) {
   GatewayMetrics* const metrics = environment_.generation.metrics;
   const auto reactor = std::make_shared<GenerateReactor>(
       environment_.post,
@@ -97,14 +97,14 @@ grpc::ServerWriteReactor<v1::GenerateReply>* GenerateService::Generate(
 }
 
 grpc::ServerUnaryReactor* GenerateService::ListModels(grpc::CallbackServerContext* context,
-                                                      const v1::ListModelsRequest* /*request*/,
-                                                      v1::ListModelsReply* reply) {
-  const v1::PairStatus pair = environment_.generation.port->Health().pair;
+                                                      const api::ListModelsRequest* /*request*/,
+                                                      api::ListModelsReply* reply) {
+  const wire::PairStatus pair = environment_.generation.port->Health().pair;
   const IntakeOptions& options = environment_.intake->options();
   std::vector<std::string> names = options.aliases;
   names.insert(names.begin(), options.model_name);
   for (const std::string& name : names) {
-    v1::ModelCard* card = reply->add_models();
+    api::ModelCard* card = reply->add_models();
     card->set_id(name);
     card->set_context_limit(pair.context_limit());
     card->set_small_model(pair.small_model());

@@ -1,7 +1,7 @@
-// GenerateService is the gRPC face tokenrouter.v1.Generation: the same intake and limits as HTTP,
-// text as a stream. Ownership: what it is given must outlive it. Threads: gRPC's for reactions;
-// text is made on `post`'s threads. Memory: one reply is in flight per call, and tokens are
-// acknowledged when it has been written, so a client that does not read stops its request by
+// GenerateService is the gRPC face tokenrouter.generation.v1.Generation: the same intake and limits
+// as HTTP, text as a stream. Ownership: what it is given must outlive it. Threads: gRPC's for
+// reactions; text is made on `post`'s threads. Memory: one reply is in flight per call, and tokens
+// are acknowledged when it has been written, so a client that does not read stops its request by
 // credit; requests that wait for text work are bounded in number by max_waiting and in size by the
 // server. Errors: the status of the call, mapped as libs/rpc does; a failure after the first reply
 // too; RESOURCE_EXHAUSTED or what admit says before a request is looked at.
@@ -11,15 +11,16 @@
 #include <functional>
 #include <memory>
 
-#include "proto/gateway.grpc.pb.h"
+#include "proto/packages.h"
 #include "services/gateway/generation/generation.h"
 #include "services/gateway/generation/request_intake.h"
+#include "tokenrouter/generation/v1/generation.grpc.pb.h"
 
 namespace tokenrouter {
 
 class GenerateReactor;
 
-class GenerateService final : public v1::Generation::CallbackService {
+class GenerateService final : public api::Generation::CallbackService {
  public:
   struct Environment {
     GenerationEnvironment generation;
@@ -31,11 +32,11 @@ class GenerateService final : public v1::Generation::CallbackService {
 
   explicit GenerateService(Environment environment) : environment_(std::move(environment)) {}
 
-  grpc::ServerWriteReactor<v1::GenerateReply>* Generate(
-      grpc::CallbackServerContext* context, const v1::GenerateRequest* request) override;
+  grpc::ServerWriteReactor<api::GenerateReply>* Generate(
+      grpc::CallbackServerContext* context, const api::GenerateRequest* request) override;
   grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context,
-                                       const v1::ListModelsRequest* request,
-                                       v1::ListModelsReply* reply) override;
+                                       const api::ListModelsRequest* request,
+                                       api::ListModelsReply* reply) override;
 
  private:
   // Whether one more call may be converted and wait.

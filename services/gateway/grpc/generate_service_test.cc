@@ -8,10 +8,11 @@
 #include "libs/rpc/channel_factory.h"
 #include "libs/status/status_matchers.h"
 #include "libs/timing/real_clock.h"
-#include "proto/gateway.grpc.pb.h"
+#include "proto/packages.h"
 #include "services/gateway/server/gateway_server.h"
 #include "services/gateway/testing/fake_scheduler.h"
 #include "services/gateway/testing/fake_text_model.h"
+#include "tokenrouter/generation/v1/generation.grpc.pb.h"
 
 namespace tokenrouter {
 namespace {
@@ -35,30 +36,30 @@ class GenerateServiceTest : public ::testing::Test {
         GatewayServer::Start(options, std::make_unique<FakeTextModel>(), &RealClock::Get());
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
-    stub_ = v1::Generation::NewStub(MakeChannel(absl::StrCat("127.0.0.1:", server_->grpc_port())));
+    stub_ = api::Generation::NewStub(MakeChannel(absl::StrCat("127.0.0.1:", server_->grpc_port())));
     WaitForWorkers();
   }
   void WaitForWorkers() {
     for (int i = 0; i < 10000; ++i) {
       grpc::ClientContext context;
-      v1::ListModelsReply reply;
+      api::ListModelsReply reply;
       ASSERT_TRUE(stub_->ListModels(&context, {}, &reply).ok());
       if (reply.models(0).context_limit() > 0) return;
     }
     FAIL() << "the scheduler was never heard";
   }
-  static v1::GenerateRequest Request(int max_new_tokens) {
-    v1::GenerateRequest request;
+  static api::GenerateRequest Request(int max_new_tokens) {
+    api::GenerateRequest request;
     request.set_model("tokenrouter");
     request.set_prompt("hi");
     request.set_max_new_tokens(max_new_tokens);
     return request;
   }
-  grpc::Status Generate(const v1::GenerateRequest& request) {
+  grpc::Status Generate(const api::GenerateRequest& request) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kPatience);
     const auto reader = stub_->Generate(&context, request);
-    v1::GenerateReply reply;
+    api::GenerateReply reply;
     while (reader->Read(&reply)) {
       text_ += reply.text();
       tokens_ += reply.tokens_size();
@@ -69,32 +70,32 @@ class GenerateServiceTest : public ::testing::Test {
 
   FakeScheduler scheduler_;
   std::unique_ptr<GatewayServer> server_;
-  std::unique_ptr<v1::Generation::Stub> stub_;
+  std::unique_ptr<api::Generation::Stub> stub_;
   std::string text_;
   int tokens_ = 0;
-  v1::GenerateReply last_;
+  api::GenerateReply last_;
 };
 
 TEST_F(GenerateServiceTest, StreamsTextAndEndsWithUsage) {
-  v1::GenerateRequest request = Request(300);
+  api::GenerateRequest request = Request(300);
   request.set_return_routing(true);
   ASSERT_TRUE(Generate(request).ok());
   EXPECT_EQ(text_, FakeScheduler::Text(300));
   EXPECT_EQ(tokens_, 300);
-  EXPECT_EQ(last_.finish_reason(), v1::FINISH_REASON_LENGTH);
+  EXPECT_EQ(last_.finish_reason(), api::FINISH_REASON_LENGTH);
   EXPECT_EQ(last_.usage().large_tokens(), 30);
   EXPECT_EQ(last_.request_id().size(), 32u);
 }
 
 TEST_F(GenerateServiceTest, AStopStringLongerThanTheCreditDoesNotStall) {
-  v1::GenerateRequest request = Request(300);
+  api::GenerateRequest request = Request(300);
   request.add_stop(FakeScheduler::Text(250) + "!");
   ASSERT_TRUE(Generate(request).ok());
   EXPECT_EQ(text_, FakeScheduler::Text(300));
 }
 
 TEST_F(GenerateServiceTest, RefusesBadRequestsByField) {
-  v1::GenerateRequest request = Request(0);
+  api::GenerateRequest request = Request(0);
   EXPECT_THAT(Generate(request).error_message(), HasSubstr("max_new_tokens is 0"));
   request = Request(5);
   request.set_model("none");
@@ -103,7 +104,7 @@ TEST_F(GenerateServiceTest, RefusesBadRequestsByField) {
   request.clear_input();
   EXPECT_EQ(Generate(request).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   request = Request(5);
-  v1::ChatMessage* message = request.mutable_chat()->add_messages();
+  api::ChatMessage* message = request.mutable_chat()->add_messages();
   message->set_role("boss");
   EXPECT_THAT(Generate(request).error_message(), HasSubstr("messages[0].role is \"boss\""));
   request.clear_chat();
@@ -116,7 +117,7 @@ TEST_F(GenerateServiceTest, RefusesBadRequestsByField) {
   request.mutable_routing()->set_algorithm("oracle");
   EXPECT_THAT(Generate(request).error_message(), HasSubstr("oracle"));
   request = Request(5);
-  request.set_service_mode(static_cast<v1::ServiceMode>(7));
+  request.set_service_mode(static_cast<api::ServiceMode>(7));
   EXPECT_THAT(Generate(request).error_message(), HasSubstr("service_mode is 7; allowed: 0 (the"));
   request = Request(5);
   request.set_token_slo_ms(-1);
@@ -125,7 +126,7 @@ TEST_F(GenerateServiceTest, RefusesBadRequestsByField) {
 }
 
 TEST_F(GenerateServiceTest, RefusesAMessageLargerThanABody) {
-  v1::GenerateRequest request = Request(5);
+  api::GenerateRequest request = Request(5);
   request.set_prompt(std::string(kMaxBodyBytes + 1, 'x'));
   EXPECT_EQ(Generate(request).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   text_.clear();
@@ -134,7 +135,7 @@ TEST_F(GenerateServiceTest, RefusesAMessageLargerThanABody) {
 }
 
 TEST_F(GenerateServiceTest, PassesRefusalsOfTheSchedulerOn) {
-  v1::Rejection rejection;
+  wire::Rejection rejection;
   rejection.set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
   rejection.set_message("full");
   scheduler_.Reject(rejection);

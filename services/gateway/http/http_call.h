@@ -49,7 +49,7 @@ class HttpCall {
   virtual HttpStep Next() = 0;
   // The bytes of the last step have been given to the socket.
   virtual void OnWritten() {}
-  // Written into a stream that has been silent for a while; empty: nothing.
+  // OnTokensAccepted into a stream that has been silent for a while; empty: nothing.
   virtual std::string_view KeepAlive() const { return {}; }
 };
 

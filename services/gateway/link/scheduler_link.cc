@@ -73,7 +73,7 @@ void SchedulerLink::Stop() {
   sinks_.clear();
 }
 
-uint64_t SchedulerLink::Submit(v1::GenerationSpec spec, std::vector<int32_t> ids,
+uint64_t SchedulerLink::Submit(wire::GenerationSpec spec, std::vector<int32_t> ids,
                                std::shared_ptr<GenerationSink> sink) {
   if (stopped_) return 0;
   const uint64_t handle = next_handle_++;
@@ -99,7 +99,7 @@ void SchedulerLink::Acknowledge(uint64_t handle, int32_t position) {
 
 void SchedulerLink::Cancel(uint64_t handle) { WakeIf(calls_.Cancel(handle)); }
 
-void SchedulerLink::Finish(uint64_t handle, v1::Finish finish) {
+void SchedulerLink::Finish(uint64_t handle, wire::Finish finish) {
   WakeIf(calls_.Finish(handle, std::move(finish)));
 }
 
@@ -134,10 +134,11 @@ absl::Duration SchedulerLink::Pump() {
 void SchedulerLink::Dial(absl::Time now) {
   const uint64_t attempt = ++attempt_;
   // A channel per attempt: gRPC's own backoff between attempts stays out of the way.
-  const std::shared_ptr<v1::Scheduler::Stub> stub = v1::Scheduler::NewStub(MakeChannel(target_));
+  const std::shared_ptr<wire::Scheduler::Stub> stub =
+      wire::Scheduler::NewStub(MakeChannel(target_));
   channels_.Keep(attempt, stub);
   Stream::Handlers handlers;
-  handlers.on_read = [this, gate = gate_, attempt](v1::SchedulerFrame frame) {
+  handlers.on_read = [this, gate = gate_, attempt](wire::SchedulerFrame frame) {
     gate->Post([this, attempt, frame = std::move(frame)] {
       if (attempt == attempt_) core_.OnFrame(frame, clock_->Now());
     });
@@ -179,7 +180,7 @@ void SchedulerLink::HangUp() {
 
 void SchedulerLink::WriteFrames(absl::Time now) {
   while (writer_ != nullptr) {
-    std::optional<v1::GatewayFrame> frame = core_.TakeFrame(now);
+    std::optional<wire::GatewayFrame> frame = core_.TakeFrame(now);
     if (!frame) return;
     if (writer_->Write(*std::move(frame))) continue;
     // The peer does not read, or the stream is over.

@@ -18,11 +18,12 @@
 #include "libs/rpc/client_stream.h"
 #include "libs/rpc/open_channels.h"
 #include "libs/timing/clock.h"
-#include "proto/scheduler.grpc.pb.h"
+#include "proto/packages.h"
 #include "services/gateway/link/gateway_metrics.h"
-#include "services/gateway/link/link_calls.h"
+#include "services/gateway/link/pending_calls.h"
 #include "services/gateway/link/scheduler_link_core.h"
 #include "services/gateway/link/scheduler_port.h"
+#include "tokenrouter/internal/v1/scheduler.grpc.pb.h"
 
 namespace tokenrouter {
 
@@ -37,18 +38,18 @@ class SchedulerLink final : public SchedulerPort {
                                               size_t mailbox_limit = kMailboxLimit);
   ~SchedulerLink() override;
 
-  uint64_t Submit(v1::GenerationSpec spec, std::vector<int32_t> ids,
+  uint64_t Submit(wire::GenerationSpec spec, std::vector<int32_t> ids,
                   std::shared_ptr<GenerationSink> sink) override;
   void Acknowledge(uint64_t handle, int32_t position) override;
   void Cancel(uint64_t handle) override;
-  void Finish(uint64_t handle, v1::Finish finish) override;
+  void Finish(uint64_t handle, wire::Finish finish) override;
   PortHealth Health() const override;
 
   // Closes the stream (the scheduler cancels what was live) and joins. Idempotent.
   void Stop();
 
  private:
-  using Stream = ClientStream<v1::GatewayFrame, v1::SchedulerFrame>;
+  using Stream = ClientStream<wire::GatewayFrame, wire::SchedulerFrame>;
   // What gRPC's threads may call after the link has gone.
   struct Gate;
 
@@ -72,7 +73,7 @@ class SchedulerLink final : public SchedulerPort {
   const Clock* const clock_;
   GatewayMetrics* const metrics_;
   const std::shared_ptr<Gate> gate_;
-  LinkCalls calls_;
+  PendingCalls calls_;
   std::atomic<uint64_t> next_handle_{1};
   std::atomic<bool> stopped_{false};
 

@@ -13,7 +13,7 @@ namespace {
 // No frame may come near gRPC's limit: a resubmit of many long requests goes out in parts.
 constexpr size_t kMaxIdsPerFrame = size_t{1} << 20;
 
-absl::Status StatusOfRejection(const v1::Rejection& rejection) {
+absl::Status StatusOfRejection(const wire::Rejection& rejection) {
   const bool known = rejection.code() > 0 && rejection.code() <= 16;
   absl::Status status(
       known ? static_cast<absl::StatusCode>(rejection.code()) : absl::StatusCode::kInternal,
@@ -25,13 +25,13 @@ absl::Status StatusOfRejection(const v1::Rejection& rejection) {
   return status;
 }
 
-bool WellFormed(const v1::TokenChunk& chunk) {
+bool WellFormed(const wire::TokenChunk& chunk) {
   const auto fits = [&chunk](int size) { return size == 0 || size == chunk.ids_size(); };
   return chunk.authors().size() == static_cast<size_t>(chunk.ids_size()) &&
          fits(chunk.entropies_size()) && fits(chunk.logprobs_size());
 }
 
-LinkEvent EventOf(const v1::TokenChunk& chunk) {
+LinkEvent EventOf(const wire::TokenChunk& chunk) {
   LinkEvent event;
   event.handle = chunk.handle();
   event.base_position = chunk.base_position();
@@ -50,7 +50,7 @@ LinkEvent EventOf(const v1::TokenChunk& chunk) {
 
 }  // namespace
 
-void SchedulerLinkCore::Submit(uint64_t handle, v1::GenerationSpec spec, std::vector<int32_t> ids,
+void SchedulerLinkCore::Submit(uint64_t handle, wire::GenerationSpec spec, std::vector<int32_t> ids,
                                absl::Time now) {
   Request request;
   request.spec = std::move(spec);
@@ -78,11 +78,11 @@ void SchedulerLinkCore::Cancel(uint64_t handle) {
   Erase(it);
 }
 
-void SchedulerLinkCore::Finish(uint64_t handle, v1::Finish finish) {
+void SchedulerLinkCore::Finish(uint64_t handle, wire::Finish finish) {
   const auto it = requests_.find(handle);
   if (it == requests_.end()) return;
   if (it->second.submitted) {
-    v1::GatewayFinish message;
+    wire::GatewayFinish message;
     message.set_handle(handle);
     *message.mutable_finish() = std::move(finish);
     finishes_.push_back(std::move(message));
@@ -133,19 +133,19 @@ void SchedulerLinkCore::OnDisconnected(absl::Time now, std::string why) {
 
 bool SchedulerLinkCore::TakeHangUp() { return std::exchange(hang_up_, false); }
 
-void SchedulerLinkCore::OnFrame(const v1::SchedulerFrame& frame, absl::Time now) {
+void SchedulerLinkCore::OnFrame(const wire::SchedulerFrame& frame, absl::Time now) {
   if (state_ == State::kGreeting && frame.has_welcome()) OnWelcome(frame, now);
   if (state_ != State::kUp || frame.term() != term_) {
     ++counters_.dropped_term;
     return;
   }
   if (frame.has_pair()) pair_status_ = frame.pair();
-  for (const v1::TokenChunk& chunk : frame.chunks()) OnChunk(chunk);
-  for (const v1::Rejection& rejection : frame.rejections()) OnRejection(rejection, now);
+  for (const wire::TokenChunk& chunk : frame.chunks()) OnChunk(chunk);
+  for (const wire::Rejection& rejection : frame.rejections()) OnRejection(rejection, now);
 }
 
-void SchedulerLinkCore::OnWelcome(const v1::SchedulerFrame& frame, absl::Time now) {
-  const v1::Welcome& welcome = frame.welcome();
+void SchedulerLinkCore::OnWelcome(const wire::SchedulerFrame& frame, absl::Time now) {
+  const wire::Welcome& welcome = frame.welcome();
   if (frame.term() < highest_term_ || welcome.protocol_version() != kProtocolVersion) {
     last_trouble_ = absl::StrCat("refused the scheduler of term ", frame.term(), ", protocol ",
                                  welcome.protocol_version(), "; wanted a term of at least ",
@@ -162,14 +162,14 @@ void SchedulerLinkCore::OnWelcome(const v1::SchedulerFrame& frame, absl::Time no
   last_ack_ = now;
 }
 
-bool SchedulerLinkCore::IsNext(const v1::TokenChunk& chunk, const Request& request) {
+bool SchedulerLinkCore::IsNext(const wire::TokenChunk& chunk, const Request& request) {
   if (chunk.base_position() == request.committed()) return true;
   ++(chunk.base_position() < request.committed() ? counters_.dropped_duplicate
                                                  : counters_.dropped_gap);
   return false;
 }
 
-absl::Status SchedulerLinkCore::CheckChunk(const v1::TokenChunk& chunk,
+absl::Status SchedulerLinkCore::CheckChunk(const wire::TokenChunk& chunk,
                                            const Request& request) const {
   if (!WellFormed(chunk)) return absl::InternalError("the scheduler sent a malformed token chunk");
   const int32_t ahead = request.committed() + chunk.ids_size() - request.acknowledged;
@@ -181,7 +181,7 @@ absl::Status SchedulerLinkCore::CheckChunk(const v1::TokenChunk& chunk,
   return absl::OkStatus();
 }
 
-void SchedulerLinkCore::OnChunk(const v1::TokenChunk& chunk) {
+void SchedulerLinkCore::OnChunk(const wire::TokenChunk& chunk) {
   const auto it = requests_.find(chunk.handle());
   if (it == requests_.end() || !it->second.submitted) {
     ++counters_.dropped_unknown;
@@ -201,7 +201,7 @@ void SchedulerLinkCore::OnChunk(const v1::TokenChunk& chunk) {
   if (chunk.has_finish()) Erase(it);
 }
 
-void SchedulerLinkCore::OnRejection(const v1::Rejection& rejection, absl::Time now) {
+void SchedulerLinkCore::OnRejection(const wire::Rejection& rejection, absl::Time now) {
   const auto it = requests_.find(rejection.handle());
   if (it == requests_.end() || !it->second.submitted) {
     ++counters_.dropped_unknown;
@@ -245,8 +245,8 @@ void SchedulerLinkCore::Tick(absl::Time now) {
   }
 }
 
-v1::Submit SchedulerLinkCore::MakeSubmit(uint64_t handle, const Request& request) const {
-  v1::Submit submit;
+wire::Submit SchedulerLinkCore::MakeSubmit(uint64_t handle, const Request& request) const {
+  wire::Submit submit;
   submit.set_handle(handle);
   *submit.mutable_spec() = request.spec;
   submit.mutable_ids()->Add(request.ids.begin(), request.ids.end());
@@ -256,7 +256,7 @@ v1::Submit SchedulerLinkCore::MakeSubmit(uint64_t handle, const Request& request
   return submit;
 }
 
-void SchedulerLinkCore::AddSubmits(v1::GatewayFrame* frame, absl::Time now) {
+void SchedulerLinkCore::AddSubmits(wire::GatewayFrame* frame, absl::Time now) {
   if (unsubmitted_ == 0) return;
   size_t ids = 0;
   for (auto& [handle, request] : requests_) {
@@ -276,11 +276,11 @@ void SchedulerLinkCore::AddSubmits(v1::GatewayFrame* frame, absl::Time now) {
   }
 }
 
-void SchedulerLinkCore::AddAcks(v1::GatewayFrame* frame, absl::Time now) {
+void SchedulerLinkCore::AddAcks(wire::GatewayFrame* frame, absl::Time now) {
   if (!acks_due_ || now < last_ack_ + options_.ack_interval) return;
   for (auto& [handle, request] : requests_) {
     if (!request.submitted || request.acknowledged <= request.ack_sent) continue;
-    v1::Ack* ack = frame->add_acks();
+    wire::Ack* ack = frame->add_acks();
     ack->set_handle(handle);
     ack->set_position(request.acknowledged);
     request.ack_sent = request.acknowledged;
@@ -289,11 +289,11 @@ void SchedulerLinkCore::AddAcks(v1::GatewayFrame* frame, absl::Time now) {
   last_ack_ = now;
 }
 
-std::optional<v1::GatewayFrame> SchedulerLinkCore::TakeFrame(absl::Time now) {
-  v1::GatewayFrame frame;
+std::optional<wire::GatewayFrame> SchedulerLinkCore::TakeFrame(absl::Time now) {
+  wire::GatewayFrame frame;
   if (state_ == State::kGreeting && hello_due_) {
     hello_due_ = false;
-    v1::GatewayHello* hello = frame.mutable_hello();
+    wire::GatewayHello* hello = frame.mutable_hello();
     hello->set_gateway_id(options_.gateway_id);
     hello->set_protocol_version(kProtocolVersion);
     hello->set_highest_term(highest_term_);
@@ -304,7 +304,7 @@ std::optional<v1::GatewayFrame> SchedulerLinkCore::TakeFrame(absl::Time now) {
   if (state_ != State::kUp) return std::nullopt;
   frame.set_term(term_);
   for (const uint64_t handle : std::exchange(cancels_, {})) frame.add_cancels()->set_handle(handle);
-  for (v1::GatewayFinish& finish : std::exchange(finishes_, {})) {
+  for (wire::GatewayFinish& finish : std::exchange(finishes_, {})) {
     *frame.add_finishes() = std::move(finish);
   }
   AddSubmits(&frame, now);

@@ -21,7 +21,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "libs/tokens/protocol_version.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
@@ -56,7 +57,7 @@ struct LinkEvent {
   bool degraded = false;
   bool large_alone = false;
   int32_t cached_tokens = 0;  // Of the prompt; with the first ids.
-  std::optional<v1::Finish> finish;
+  std::optional<wire::Finish> finish;
   absl::Status error;  // OK: none.
 };
 
@@ -75,12 +76,12 @@ class SchedulerLinkCore {
 
   // ---- what the front ends want ----
   // Starts a request; `handle` is the caller's and never used again. REQUIRES: ids is the prompt.
-  void Submit(uint64_t handle, v1::GenerationSpec spec, std::vector<int32_t> ids, absl::Time now);
+  void Submit(uint64_t handle, wire::GenerationSpec spec, std::vector<int32_t> ids, absl::Time now);
   // The client has been given everything below `position`. These three ignore handles not live.
   void Acknowledge(uint64_t handle, int32_t position);
   void Cancel(uint64_t handle);
   // The gateway found the end itself (a stop string); no event follows.
-  void Finish(uint64_t handle, v1::Finish finish);
+  void Finish(uint64_t handle, wire::Finish finish);
 
   // ---- the transport ----
   // True when the shell should dial now; until OnConnected or OnDisconnected it is false again.
@@ -88,21 +89,21 @@ class SchedulerLinkCore {
   void OnConnected(absl::Time now);
   // `why` is what clients are told while it lasts.
   void OnDisconnected(absl::Time now, std::string why = {});
-  void OnFrame(const v1::SchedulerFrame& frame, absl::Time now);
+  void OnFrame(const wire::SchedulerFrame& frame, absl::Time now);
   // True once when the peer must be hung up on: its Welcome was refused.
   bool TakeHangUp();
 
   // Expires waits. Call at or after NextDeadline().
   void Tick(absl::Time now);
   // What should be written now, if anything; at most one frame per call.
-  std::optional<v1::GatewayFrame> TakeFrame(absl::Time now);
+  std::optional<wire::GatewayFrame> TakeFrame(absl::Time now);
   // When Tick, TakeDial or TakeFrame have something to do without anything else happening.
   absl::Time NextDeadline() const;
   std::vector<LinkEvent> TakeEvents();
 
   bool up() const { return state_ == State::kUp; }
   // Of the last Welcome or change; empty before the first.
-  const v1::PairStatus& pair_status() const { return pair_status_; }
+  const wire::PairStatus& pair_status() const { return pair_status_; }
   // REQUIRES: !up().
   std::string WhyDown() const;
   const LinkCounters& counters() const { return counters_; }
@@ -112,7 +113,7 @@ class SchedulerLinkCore {
  private:
   enum class State { kDown, kDialling, kGreeting, kUp };
   struct Request {
-    v1::GenerationSpec spec;
+    wire::GenerationSpec spec;
     std::vector<int32_t> ids;
     std::string authors;
     std::string state;
@@ -126,16 +127,16 @@ class SchedulerLinkCore {
   };
   using Requests = std::map<uint64_t, Request>;
 
-  void OnWelcome(const v1::SchedulerFrame& frame, absl::Time now);
-  void OnChunk(const v1::TokenChunk& chunk);
-  void OnRejection(const v1::Rejection& rejection, absl::Time now);
-  bool IsNext(const v1::TokenChunk& chunk, const Request& request);
-  absl::Status CheckChunk(const v1::TokenChunk& chunk, const Request& request) const;
+  void OnWelcome(const wire::SchedulerFrame& frame, absl::Time now);
+  void OnChunk(const wire::TokenChunk& chunk);
+  void OnRejection(const wire::Rejection& rejection, absl::Time now);
+  bool IsNext(const wire::TokenChunk& chunk, const Request& request);
+  absl::Status CheckChunk(const wire::TokenChunk& chunk, const Request& request) const;
   void Erase(Requests::iterator it);
   void End(uint64_t handle, absl::Status error);
-  v1::Submit MakeSubmit(uint64_t handle, const Request& request) const;
-  void AddSubmits(v1::GatewayFrame* frame, absl::Time now);
-  void AddAcks(v1::GatewayFrame* frame, absl::Time now);
+  wire::Submit MakeSubmit(uint64_t handle, const Request& request) const;
+  void AddSubmits(wire::GatewayFrame* frame, absl::Time now);
+  void AddAcks(wire::GatewayFrame* frame, absl::Time now);
 
   const LinkOptions options_;
   State state_ = State::kDown;
@@ -152,9 +153,9 @@ class SchedulerLinkCore {
   size_t unsubmitted_ = 0;  // Of requests_.
   // For the present stream only: they mean nothing on another.
   std::vector<uint64_t> cancels_;
-  std::vector<v1::GatewayFinish> finishes_;
+  std::vector<wire::GatewayFinish> finishes_;
   std::vector<LinkEvent> events_;
-  v1::PairStatus pair_status_;
+  wire::PairStatus pair_status_;
   std::string last_trouble_;
   LinkCounters counters_;
 };

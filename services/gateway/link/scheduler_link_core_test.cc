@@ -32,8 +32,8 @@ class SchedulerLinkCoreTest : public ::testing::Test {
     core_.OnFrame(Welcome(term), now_);
   }
 
-  static v1::SchedulerFrame Welcome(uint64_t term) {
-    v1::SchedulerFrame frame;
+  static wire::SchedulerFrame Welcome(uint64_t term) {
+    wire::SchedulerFrame frame;
     frame.set_term(term);
     frame.mutable_welcome()->set_protocol_version(kProtocolVersion);
     frame.mutable_welcome()->mutable_pair()->set_small_workers(1);
@@ -41,16 +41,16 @@ class SchedulerLinkCoreTest : public ::testing::Test {
   }
 
   void Submit(uint64_t handle, std::vector<int32_t> prompt = {1, 2, 3}) {
-    v1::GenerationSpec spec;
+    wire::GenerationSpec spec;
     spec.set_prompt_length(static_cast<int32_t>(prompt.size()));
     core_.Submit(handle, spec, std::move(prompt), now_);
   }
 
   void Deliver(uint64_t handle, int32_t base, std::vector<int32_t> ids, bool finish = false,
                uint64_t term = kTerm) {
-    v1::SchedulerFrame frame;
+    wire::SchedulerFrame frame;
     frame.set_term(term);
-    v1::TokenChunk* chunk = frame.add_chunks();
+    wire::TokenChunk* chunk = frame.add_chunks();
     chunk->set_handle(handle);
     chunk->set_base_position(base);
     chunk->mutable_ids()->Add(ids.begin(), ids.end());
@@ -58,15 +58,15 @@ class SchedulerLinkCoreTest : public ::testing::Test {
     chunk->set_state("s");
     if (finish) {
       chunk->mutable_finish()->set_position(base + static_cast<int32_t>(ids.size()));
-      chunk->mutable_finish()->set_reason(v1::FINISH_REASON_STOP);
+      chunk->mutable_finish()->set_reason(api::FINISH_REASON_STOP);
     }
     core_.OnFrame(frame, now_);
   }
 
   void Reject(uint64_t handle, absl::StatusCode code) {
-    v1::SchedulerFrame frame;
+    wire::SchedulerFrame frame;
     frame.set_term(kTerm);
-    v1::Rejection* rejection = frame.add_rejections();
+    wire::Rejection* rejection = frame.add_rejections();
     rejection->set_handle(handle);
     rejection->set_code(static_cast<int>(code));
     rejection->set_message("no");
@@ -167,7 +167,7 @@ TEST_F(SchedulerLinkCoreTest, FinishFoundByTheGatewayTravels) {
   ConnectTo(kTerm);
   Submit(1);
   core_.TakeFrame(now_);
-  v1::Finish finish;
+  wire::Finish finish;
   finish.set_position(5);
   core_.Finish(1, finish);
   const auto frame = core_.TakeFrame(now_);
@@ -189,7 +189,7 @@ TEST_F(SchedulerLinkCoreTest, ResubmitsEverythingLiveAfterALoss) {
   Advance(absl::Milliseconds(2));
   const auto frame = core_.TakeFrame(now_);
   ASSERT_TRUE(frame.has_value());
-  const v1::Submit& submit = frame->submits(0);
+  const wire::Submit& submit = frame->submits(0);
   EXPECT_TRUE(submit.resumed());
   EXPECT_THAT(submit.ids(), ElementsAre(1, 2, 3, 7, 8));
   EXPECT_EQ(submit.authors(), "\1\1");
@@ -274,9 +274,9 @@ TEST_F(SchedulerLinkCoreTest, EndsARequestWhoseChunksAreMalformedOrOverrunCredit
   Submit(1);
   Submit(2);
   core_.TakeFrame(now_);
-  v1::SchedulerFrame frame;
+  wire::SchedulerFrame frame;
   frame.set_term(kTerm);
-  v1::TokenChunk* chunk = frame.add_chunks();
+  wire::TokenChunk* chunk = frame.add_chunks();
   chunk->set_handle(1);
   chunk->set_base_position(3);
   chunk->add_ids(5);

@@ -63,7 +63,7 @@ class SchedulerLinkTest : public ::testing::Test {
     while (!link_->Health().up) std::this_thread::yield();
   }
   uint64_t Submit(int tokens, std::shared_ptr<GenerationSink> sink) {
-    v1::GenerationSpec spec;
+    wire::GenerationSpec spec;
     spec.set_prompt_length(kPrompt);
     spec.mutable_stop()->set_max_new_tokens(tokens);
     return link_->Submit(std::move(spec), std::vector<int32_t>(kPrompt, 'x'), std::move(sink));

@@ -21,9 +21,9 @@ class GenerationSink {
 };
 
 struct PortHealth {
-  bool up = false;      // A stream is open and was welcomed.
-  std::string trouble;  // Why not.
-  v1::PairStatus pair;  // Workers are 0 while down; the rest is as last heard.
+  bool up = false;        // A stream is open and was welcomed.
+  std::string trouble;    // Why not.
+  wire::PairStatus pair;  // Workers are 0 while down; the rest is as last heard.
 };
 
 class SchedulerPort {
@@ -31,12 +31,12 @@ class SchedulerPort {
   virtual ~SchedulerPort() = default;
   // Returns the handle for the calls below; 0 when the port is stopping or overloaded: nothing
   // follows.
-  virtual uint64_t Submit(v1::GenerationSpec spec, std::vector<int32_t> ids,
+  virtual uint64_t Submit(wire::GenerationSpec spec, std::vector<int32_t> ids,
                           std::shared_ptr<GenerationSink> sink) = 0;
   virtual void Acknowledge(uint64_t handle, int32_t position) = 0;
   // After these two the sink hears nothing more.
   virtual void Cancel(uint64_t handle) = 0;
-  virtual void Finish(uint64_t handle, v1::Finish finish) = 0;
+  virtual void Finish(uint64_t handle, wire::Finish finish) = 0;
   virtual PortHealth Health() const = 0;
 };
 

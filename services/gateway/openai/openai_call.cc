@@ -49,7 +49,7 @@ void OpenAiCall::OnWritten() {
 HttpStep OpenAiCall::NextOfReply() {
   ParallelChoices::Progress progress = choices_->Poll();
   if (!progress.error.ok()) return ErrorReply(progress.error);
-  for (ParallelChoices::News& news : progress.news) Keep(std::move(news));
+  for (ParallelChoices::ChoiceUpdate& news : progress.news) Keep(std::move(news));
   if (!progress.ended) {
     // Nothing waits for the client here: its text is kept until the end.
     choices_->Acknowledge();
@@ -62,7 +62,7 @@ HttpStep OpenAiCall::NextOfReply() {
   return reply;
 }
 
-void OpenAiCall::Keep(ParallelChoices::News news) {
+void OpenAiCall::Keep(ParallelChoices::ChoiceUpdate news) {
   ChoiceReply& reply = replies_[news.index];
   reply.reason = news.reason;
   for (TextPiece& piece : news.pieces) {
@@ -111,7 +111,7 @@ HttpStep OpenAiCall::Head() {
 
 std::string OpenAiCall::Events(const ParallelChoices::Progress& progress) {
   std::string events;
-  for (const ParallelChoices::News& news : progress.news) AddNews(news, &events);
+  for (const ParallelChoices::ChoiceUpdate& news : progress.news) AddNews(news, &events);
   if (!progress.ended) return events;
   if (!progress.error.ok()) {
     failed_ = true;
@@ -123,7 +123,7 @@ std::string OpenAiCall::Events(const ParallelChoices::Progress& progress) {
   return events;
 }
 
-void OpenAiCall::AddNews(const ParallelChoices::News& news, std::string* events) {
+void OpenAiCall::AddNews(const ParallelChoices::ChoiceUpdate& news, std::string* events) {
   const bool show_tokens = header_.logprobs || header_.return_routing;
   for (const TextPiece& piece : news.pieces) {
     // One event per token; one without text only where the token itself is shown.

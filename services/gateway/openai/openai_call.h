@@ -38,9 +38,9 @@ class OpenAiCall final : public HttpCall {
   HttpStep NextOfStream();
   HttpStep NextOfReply();
   HttpStep Head();
-  void Keep(ParallelChoices::News news);
+  void Keep(ParallelChoices::ChoiceUpdate news);
   std::string Events(const ParallelChoices::Progress& progress);
-  void AddNews(const ParallelChoices::News& news, std::string* events);
+  void AddNews(const ParallelChoices::ChoiceUpdate& news, std::string* events);
   // Whether this is the first event of the choice.
   bool Begin(int index) { return !std::exchange(begun_[index], 1); }
 

@@ -1,6 +1,6 @@
 // Random requests with n > 1 through the HTTP handler, each choice against the same request sent
 // alone under its index. What a request says is a function of its seed, index and position; events,
-// cuts, stops, failures and departures of the client come at random.
+// cuts, stops, failures and handoffs of the client come at random.
 #include <boost/json.hpp>
 #include <random>
 
@@ -35,7 +35,7 @@ class OpenAiChoicesRandomTest : public OpenAiHttpFixture {
   int Draw(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
 
   // The byte at a position of a request; '.' is its stop id.
-  static char ByteAt(const v1::GenerationSpec& spec, int32_t position) {
+  static char ByteAt(const wire::GenerationSpec& spec, int32_t position) {
     std::seed_seq key{static_cast<uint32_t>(spec.sampling().seed()), spec.choice(),
                       static_cast<uint32_t>(position)};
     const uint32_t bits = std::mt19937(key)();
@@ -51,12 +51,12 @@ class OpenAiChoicesRandomTest : public OpenAiHttpFixture {
     auto& request = port_.submitted[handle];
     const int32_t end = request.spec.prompt_length() + request.spec.stop().max_new_tokens();
     std::string text;
-    std::optional<v1::FinishReason> reason;
+    std::optional<api::FinishReason> reason;
     while (tokens-- > 0 && !reason) {
       const int32_t position = request.committed + static_cast<int32_t>(text.size());
       text += ByteAt(request.spec, position);
-      if (position + 1 == end) reason = v1::FINISH_REASON_LENGTH;
-      if (text.back() == '.') reason = v1::FINISH_REASON_STOP;
+      if (position + 1 == end) reason = api::FINISH_REASON_LENGTH;
+      if (text.back() == '.') reason = api::FINISH_REASON_STOP;
     }
     if (!reason) return port_.SendText(text);
     ended_[handle] = true;

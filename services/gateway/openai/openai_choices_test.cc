@@ -23,7 +23,7 @@ class OpenAiChoicesTest : public OpenAiHttpFixture {
     port_.to = choice;
     port_.SendText(text, author);
   }
-  void Finish(size_t choice, v1::FinishReason reason) {
+  void Finish(size_t choice, api::FinishReason reason) {
     port_.to = choice;
     port_.SendFinish(reason);
   }
@@ -48,7 +48,7 @@ TEST_F(OpenAiChoicesTest, EveryChoiceIsTheSameRequestUnderAnotherIndexAndAllStar
   const auto call = Chat(R"(,"n":3,"seed":9,"temperature":0)");
   ASSERT_EQ(port_.submitted.size(), 3u);
   for (uint32_t i = 0; i < 3; ++i) {
-    v1::GenerationSpec spec = port_.submitted[i].spec;
+    wire::GenerationSpec spec = port_.submitted[i].spec;
     EXPECT_EQ(spec.choice(), i);
     EXPECT_EQ(port_.submitted[i].ids, port_.submitted[0].ids);
     spec.set_choice(0);
@@ -60,13 +60,13 @@ TEST_F(OpenAiChoicesTest, AWholeReplyHasAllChoicesAndCountsThePromptOnce) {
   const auto call = Chat(R"(,"n":2,"logprobs":true)");
   port_.cached_tokens = 2;
   Text(1, "xyz", Author::kLarge);
-  Finish(1, v1::FINISH_REASON_LENGTH);
+  Finish(1, api::FINISH_REASON_LENGTH);
   EXPECT_EQ(call->Next().kind, Kind::kWait) << "choice 0 has not ended";
   port_.cached_tokens = 1;
   Text(0, "a");
   EXPECT_EQ(call->Next().kind, Kind::kWait);
   EXPECT_EQ(port_.submitted[0].acknowledged, port_.submitted[0].committed);
-  Finish(0, v1::FINISH_REASON_STOP);
+  Finish(0, api::FINISH_REASON_STOP);
   const HttpStep reply = call->Next();
   ASSERT_EQ(reply.kind, Kind::kReply);
   const json::value body = json::parse(reply.bytes);
@@ -100,13 +100,13 @@ TEST_F(OpenAiChoicesTest, AStreamMarksEventsWithTheChoiceAndEndsAfterTheLast) {
     EXPECT_EQ(EventsOf(i, bytes)[0].at("delta").at("role"), "assistant") << i;
     EXPECT_EQ(port_.submitted[i].acknowledged, port_.submitted[i].committed) << i;
   }
-  Finish(0, v1::FINISH_REASON_LENGTH);
+  Finish(0, api::FINISH_REASON_LENGTH);
   bytes = Take(call.get()).bytes;
   ASSERT_EQ(EventsOf(0, bytes).size(), 1u);
   EXPECT_EQ(EventsOf(0, bytes)[0].at("finish_reason"), "length");
   EXPECT_THAT(bytes, Not(HasSubstr("[DONE]")));
   EXPECT_EQ(call->Next().kind, Kind::kWait);
-  Finish(1, v1::FINISH_REASON_STOP);
+  Finish(1, api::FINISH_REASON_STOP);
   const std::vector<std::string> end = Data(Take(call.get()).bytes);
   ASSERT_EQ(end.size(), 3u);
   EXPECT_EQ(json::parse(end[0]).at("choices").at(0).at("index"), 1);
@@ -120,7 +120,7 @@ TEST_F(OpenAiChoicesTest, CompletionsHaveChoicesToo) {
       Start("POST", "/v1/completions", R"({"model":"tokenrouter","prompt":"p","n":2})");
   for (size_t i = 0; i < 2; ++i) {
     Text(i, i == 0 ? "a" : "b");
-    Finish(i, v1::FINISH_REASON_LENGTH);
+    Finish(i, api::FINISH_REASON_LENGTH);
   }
   const json::value body = json::parse(call->Next().bytes);
   EXPECT_EQ(body.at("choices").at(0).at("text"), "a");
@@ -134,7 +134,7 @@ TEST_F(OpenAiChoicesTest, AStopStringEndsItsOwnChoiceOnly) {
   EXPECT_TRUE(port_.submitted[0].finish.has_value());
   EXPECT_FALSE(port_.submitted[1].finish.has_value());
   Text(1, "cd");
-  Finish(1, v1::FINISH_REASON_LENGTH);
+  Finish(1, api::FINISH_REASON_LENGTH);
   const json::value body = json::parse(call->Next().bytes);
   EXPECT_EQ(body.at("choices").at(0).at("message").at("content"), "a");
   EXPECT_EQ(body.at("choices").at(1).at("message").at("content"), "cd");
@@ -144,7 +144,7 @@ TEST_F(OpenAiChoicesTest, AStopStringEndsItsOwnChoiceOnly) {
 TEST_F(OpenAiChoicesTest, TheFailureOfOneChoiceIsTheReplyAndCancelsTheOthers) {
   const auto call = Chat(R"(,"n":3)");
   Text(0, "a");
-  Finish(0, v1::FINISH_REASON_LENGTH);
+  Finish(0, api::FINISH_REASON_LENGTH);
   Fail(1, WithCode(absl::ResourceExhaustedError("full"), "queue_full"));
   const HttpStep reply = call->Next();
   EXPECT_EQ(reply.status, 429);
@@ -165,7 +165,7 @@ TEST_F(OpenAiChoicesTest, AFailureWithinAStreamIsAnEventAndACut) {
   Text(0, "a");
   Take(call.get());
   Take(call.get());
-  Finish(2, v1::FINISH_REASON_STOP);
+  Finish(2, api::FINISH_REASON_STOP);
   Fail(1, absl::UnavailableError("lost"));
   const HttpStep step = Take(call.get());
   EXPECT_EQ(Data(step.bytes).size(), 2u) << "the end of choice 2, and the error";
@@ -177,7 +177,7 @@ TEST_F(OpenAiChoicesTest, AFailureWithinAStreamIsAnEventAndACut) {
 
 TEST_F(OpenAiChoicesTest, AClientThatLeavesCancelsEveryChoiceThatHasNotEnded) {
   auto call = Chat(R"(,"n":3)");
-  Finish(1, v1::FINISH_REASON_STOP);
+  Finish(1, api::FINISH_REASON_STOP);
   call->Next();
   call.reset();
   EXPECT_TRUE(port_.submitted[0].cancelled && port_.submitted[2].cancelled);

@@ -43,7 +43,7 @@ std::unique_ptr<HttpCall> Ready(HttpStep step) {
   return std::make_unique<ReadyHttpCall>(std::move(step));
 }
 
-json::object ModelCard(const std::string& name, const v1::PairStatus& pair) {
+json::object ModelCard(const std::string& name, const wire::PairStatus& pair) {
   return json::object{{"id", name},
                       {"object", "model"},
                       {"created", 0},
@@ -191,7 +191,7 @@ absl::StatusOr<std::unique_ptr<HttpCall>> OpenAiHttp::Complete(OpenAiEndpoint en
   header.logprobs = parsed.generation.logprobs;
   header.return_routing = parsed.generation.return_routing;
   header.include_usage = parsed.include_usage;
-  header.asked_routed = parsed.generation.service_mode == v1::SERVICE_MODE_ROUTED;
+  header.asked_routed = parsed.generation.service_mode == api::SERVICE_MODE_ROUTED;
   TR_ASSIGN_OR_RETURN(
       auto choices, ParallelChoices::Start(std::move(tokens), parsed.choices, environment_, wake));
   return std::make_unique<OpenAiCall>(std::move(header), parsed.stream, std::move(choices));
@@ -227,7 +227,7 @@ absl::StatusOr<HttpStep> OpenAiHttp::Detokenize(const HttpRequest& request) cons
 }
 
 HttpStep OpenAiHttp::Models() const {
-  const v1::PairStatus pair = environment_.port->Health().pair;
+  const wire::PairStatus pair = environment_.port->Health().pair;
   json::array data{ModelCard(intake_->options().model_name, pair)};
   for (const std::string& alias : intake_->options().aliases) {
     data.push_back(ModelCard(alias, pair));

@@ -28,7 +28,7 @@ TEST_F(OpenAiHttpTest, AnswersAWholeChat) {
   EXPECT_EQ(wakes_, 1) << "one wake for what was not looked at yet";
   EXPECT_EQ(call->Next().kind, Kind::kWait);
   EXPECT_EQ(port_.submitted[0].acknowledged, port_.submitted[0].committed);
-  port_.SendFinish(v1::FINISH_REASON_STOP, {FakeTextModel::kEos});
+  port_.SendFinish(api::FINISH_REASON_STOP, {FakeTextModel::kEos});
   const HttpStep reply = call->Next();
   ASSERT_EQ(reply.kind, Kind::kReply);
   EXPECT_EQ(reply.status, 200);
@@ -52,7 +52,7 @@ TEST_F(OpenAiHttpTest, StreamsOneEventPerTokenAndEndsWithDone) {
   EXPECT_EQ(json::parse(data[0]).at("choices").at(0).at("delta").at("role"), "assistant");
   EXPECT_EQ(port_.submitted[0].acknowledged, port_.submitted[0].committed);
   EXPECT_EQ(call->Next().kind, Kind::kWait);
-  port_.SendFinish(v1::FINISH_REASON_LENGTH);
+  port_.SendFinish(api::FINISH_REASON_LENGTH);
   const std::vector<std::string> end = Data(Take(call.get()).bytes);
   ASSERT_EQ(end.size(), 3u);
   EXPECT_EQ(json::parse(end[0]).at("choices").at(0).at("finish_reason"), "length");
@@ -128,7 +128,7 @@ TEST_F(OpenAiHttpTest, DroppingTheCallCancels) {
 TEST_F(OpenAiHttpTest, DegradedIsMarked) {
   const auto call = Chat();
   port_.SendText("a", Author::kSmall, /*degraded=*/true);
-  port_.SendFinish(v1::FINISH_REASON_LENGTH);
+  port_.SendFinish(api::FINISH_REASON_LENGTH);
   const HttpStep reply = call->Next();
   EXPECT_EQ(Header(reply, "X-TokenRouter-Degraded"), "true");
   EXPECT_EQ(json::parse(reply.bytes).at("usage").at("routing").at("degraded"), true);
@@ -141,7 +141,7 @@ TEST_F(OpenAiHttpTest, SaysHowMuchOfThePromptWasCachedAndNoMoreThanAll) {
     port_.SendText("ab");
     port_.cached_tokens = 0;
     port_.SendText("c");
-    port_.SendFinish(v1::FINISH_REASON_LENGTH);
+    port_.SendFinish(api::FINISH_REASON_LENGTH);
     return json::parse(call->Next().bytes).at("usage");
   };
   EXPECT_EQ(cached(0).at("prompt_tokens_details").at("cached_tokens"), 0);
@@ -157,7 +157,7 @@ TEST_F(OpenAiHttpTest, SaysHowTheRequestWasServed) {
   port_.SendText("ab", Author::kLarge);
   port_.large_alone = false;
   port_.SendText("c");
-  port_.SendFinish(v1::FINISH_REASON_LENGTH);
+  port_.SendFinish(api::FINISH_REASON_LENGTH);
   const HttpStep reply = call->Next();
   EXPECT_EQ(Header(reply, "X-TokenRouter-Service-Mode"), "mixed");
   EXPECT_EQ(json::parse(reply.bytes).at("usage").at("routing").at("service_mode"), "mixed");
@@ -167,7 +167,7 @@ TEST_F(OpenAiHttpTest, SaysHowTheRequestWasServed) {
 
 TEST_F(OpenAiHttpTest, AStreamSaysHowItIsServedOnlyWhereThatIsSure) {
   const auto asked = Chat(R"(,"stream":true,"routing":{"service_mode":"routed"})");
-  EXPECT_EQ(port_.submitted[0].spec.service_mode(), v1::SERVICE_MODE_ROUTED);
+  EXPECT_EQ(port_.submitted[0].spec.service_mode(), api::SERVICE_MODE_ROUTED);
   port_.SendText("a");
   EXPECT_EQ(Header(Take(asked.get()), "X-TokenRouter-Service-Mode"), "routed");
   const auto open = Chat(R"(,"stream":true)");
@@ -243,7 +243,7 @@ TEST_F(OpenAiHttpTest, RefusesToDetokenizeWithoutBound) {
 TEST_F(OpenAiHttpTest, CountsRequestsAndTokens) {
   const auto call = Chat();
   port_.SendText("ab");
-  port_.SendFinish(v1::FINISH_REASON_LENGTH);
+  port_.SendFinish(api::FINISH_REASON_LENGTH);
   clock_.Advance(absl::Milliseconds(5));
   call->Next();
   const std::string text = ExposeText(registry_);

@@ -151,9 +151,9 @@ absl::Status SetBound(const JsonFields& routing, std::string_view name, int32_t*
 absl::Status ParseService(const JsonFields& routing, GenerationRequest* request) {
   TR_ASSIGN_OR_RETURN(const auto mode, routing.String("service_mode"));
   if (mode == "routed") {
-    request->service_mode = v1::SERVICE_MODE_ROUTED;
+    request->service_mode = api::SERVICE_MODE_ROUTED;
   } else if (mode == "large_alone") {
-    request->service_mode = v1::SERVICE_MODE_LARGE_ALONE;
+    request->service_mode = api::SERVICE_MODE_LARGE_ALONE;
   } else if (mode && mode != "auto") {
     return InvalidField("routing.service_mode",
                         absl::StrCat("routing.service_mode is ", ShownJson(json::value(*mode)),

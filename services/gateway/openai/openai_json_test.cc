@@ -57,7 +57,7 @@ TEST(OpenAiJsonTest, ReadsHowARequestIsServed) {
   TR_ASSERT_OK_AND_ASSIGN(const OpenAiRequest request,
                           ParseChat(R"("routing":{"algorithm":"random","p":0.1,
       "service_mode":"large_alone","max_defer_ms":5,"ttft_slo_ms":600000,"token_slo_ms":0})"));
-  EXPECT_EQ(request.generation.service_mode, v1::SERVICE_MODE_LARGE_ALONE);
+  EXPECT_EQ(request.generation.service_mode, api::SERVICE_MODE_LARGE_ALONE);
   EXPECT_EQ(request.generation.bounds.max_defer_ms, 5);
   EXPECT_EQ(request.generation.bounds.ttft_slo_ms, 600000);
   EXPECT_EQ(request.generation.bounds.token_slo_ms, 0);
@@ -67,11 +67,11 @@ TEST(OpenAiJsonTest, ReadsHowARequestIsServed) {
 TEST(OpenAiJsonTest, HowARequestIsServedNeedsNoAlgorithm) {
   TR_ASSERT_OK_AND_ASSIGN(const OpenAiRequest routed,
                           ParseChat(R"("routing":{"service_mode":"routed"})"));
-  EXPECT_EQ(routed.generation.service_mode, v1::SERVICE_MODE_ROUTED);
+  EXPECT_EQ(routed.generation.service_mode, api::SERVICE_MODE_ROUTED);
   EXPECT_FALSE(routed.generation.routing.has_value()) << "the pair's default";
   TR_ASSERT_OK_AND_ASSIGN(const OpenAiRequest automatic,
                           ParseChat(R"("routing":{"service_mode":"auto","ttft_slo_ms":100})"));
-  EXPECT_EQ(automatic.generation.service_mode, v1::SERVICE_MODE_UNSPECIFIED);
+  EXPECT_EQ(automatic.generation.service_mode, api::SERVICE_MODE_UNSPECIFIED);
 }
 
 TEST(OpenAiJsonTest, NullFieldsAreAbsent) {

@@ -165,7 +165,7 @@ TEST_F(GatewayServerTest, StreamsGoOnAcrossARestartOfTheScheduler) {
 
 TEST_F(GatewayServerTest, RefusalsOfTheSchedulerAreStatusCodes) {
   StartGateway();
-  v1::Rejection rejection;
+  wire::Rejection rejection;
   rejection.set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
   rejection.set_message("the queue is full");
   rejection.set_reason("queue_full");

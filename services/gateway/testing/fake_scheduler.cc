@@ -43,12 +43,12 @@ void FakeScheduler::Hold(int tokens) {
 void FakeScheduler::Release() {
   MutexLock lock(&mutex_);
   hold_.reset();
-  v1::SchedulerFrame frame;
+  wire::SchedulerFrame frame;
   Advance(&frame);
   Send(std::move(frame));
 }
 
-void FakeScheduler::Reject(v1::Rejection rejection) {
+void FakeScheduler::Reject(wire::Rejection rejection) {
   MutexLock lock(&mutex_);
   rejection_ = std::move(rejection);
 }
@@ -57,7 +57,7 @@ void FakeScheduler::SetPair(int small_workers, int context_limit) {
   MutexLock lock(&mutex_);
   pair_.set_small_workers(small_workers);
   pair_.set_context_limit(context_limit);
-  v1::SchedulerFrame frame;
+  wire::SchedulerFrame frame;
   *frame.mutable_pair() = pair_;
   Send(std::move(frame));
 }
@@ -80,19 +80,19 @@ std::string FakeScheduler::Text(int tokens) {
   return text;
 }
 
-grpc::ServerBidiReactor<v1::GatewayFrame, v1::SchedulerFrame>* FakeScheduler::Connect(
+grpc::ServerBidiReactor<wire::GatewayFrame, wire::SchedulerFrame>* FakeScheduler::Connect(
     grpc::CallbackServerContext* /*context*/) {
   return Stream::Start([this](std::shared_ptr<Stream::Writer> writer) {
-    return Stream::Handlers{[this, writer](v1::GatewayFrame frame) { OnFrame(writer, frame); },
+    return Stream::Handlers{[this, writer](wire::GatewayFrame frame) { OnFrame(writer, frame); },
                             [] {}};
   });
 }
 
 void FakeScheduler::OnFrame(const std::shared_ptr<Stream::Writer>& writer,
-                            const v1::GatewayFrame& frame) {
+                            const wire::GatewayFrame& frame) {
   MutexLock lock(&mutex_);
   writer_ = writer;
-  v1::SchedulerFrame reply;
+  wire::SchedulerFrame reply;
   if (frame.has_hello()) {
     reply.mutable_welcome()->set_protocol_version(kProtocolVersion);
     *reply.mutable_welcome()->mutable_pair() = pair_;
@@ -103,10 +103,10 @@ void FakeScheduler::OnFrame(const std::shared_ptr<Stream::Writer>& writer,
   changed_.SignalAll();
 }
 
-void FakeScheduler::Apply(const v1::GatewayFrame& frame, v1::SchedulerFrame* reply) {
-  for (const v1::Submit& submit : frame.submits()) {
+void FakeScheduler::Apply(const wire::GatewayFrame& frame, wire::SchedulerFrame* reply) {
+  for (const wire::Submit& submit : frame.submits()) {
     if (rejection_) {
-      v1::Rejection* rejection = reply->add_rejections();
+      wire::Rejection* rejection = reply->add_rejections();
       *rejection = *rejection_;
       rejection->set_handle(submit.handle());
       continue;
@@ -116,22 +116,22 @@ void FakeScheduler::Apply(const v1::GatewayFrame& frame, v1::SchedulerFrame* rep
     request.committed = submit.ids_size();
     request.acknowledged = submit.spec().prompt_length();
   }
-  for (const v1::Ack& ack : frame.acks()) requests_[ack.handle()].acknowledged = ack.position();
-  for (const v1::Cancel& cancel : frame.cancels()) requests_[cancel.handle()].cancelled = true;
-  for (const v1::GatewayFinish& finish : frame.finishes()) {
+  for (const wire::Ack& ack : frame.acks()) requests_[ack.handle()].acknowledged = ack.position();
+  for (const wire::Cancel& cancel : frame.cancels()) requests_[cancel.handle()].cancelled = true;
+  for (const wire::GatewayFinish& finish : frame.finishes()) {
     requests_[finish.handle()].gateway_finish = finish.finish();
   }
 }
 
-void FakeScheduler::Advance(v1::SchedulerFrame* reply) {
+void FakeScheduler::Advance(wire::SchedulerFrame* reply) {
   for (auto& [handle, request] : requests_) {
     if (request.finished || request.cancelled || request.gateway_finish) continue;
-    const v1::GenerationSpec& spec = request.submit.spec();
+    const wire::GenerationSpec& spec = request.submit.spec();
     const int32_t end = spec.prompt_length() + spec.stop().max_new_tokens();
     int32_t until = std::min(end, request.acknowledged + kCredit);
     if (hold_) until = std::min(until, spec.prompt_length() + *hold_);
     if (until <= request.committed) continue;
-    v1::TokenChunk* chunk = reply->add_chunks();
+    wire::TokenChunk* chunk = reply->add_chunks();
     chunk->set_handle(handle);
     chunk->set_base_position(request.committed);
     for (; request.committed < until; ++request.committed) {
@@ -145,11 +145,11 @@ void FakeScheduler::Advance(v1::SchedulerFrame* reply) {
     request.finished = request.committed == end;
     if (!request.finished) continue;
     chunk->mutable_finish()->set_position(end);
-    chunk->mutable_finish()->set_reason(v1::FINISH_REASON_LENGTH);
+    chunk->mutable_finish()->set_reason(api::FINISH_REASON_LENGTH);
   }
 }
 
-void FakeScheduler::Send(v1::SchedulerFrame frame) {
+void FakeScheduler::Send(wire::SchedulerFrame frame) {
   if (writer_ == nullptr || frame.ByteSizeLong() == 0) return;
   frame.set_term(term_);
   // A gateway that went away in between is the test's business.

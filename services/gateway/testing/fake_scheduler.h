@@ -14,21 +14,22 @@
 #include "libs/concurrency/mutex.h"
 #include "libs/rpc/server_runtime.h"
 #include "libs/rpc/server_stream.h"
-#include "proto/scheduler.grpc.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/scheduler.grpc.pb.h"
 
 namespace tokenrouter {
 
-class FakeScheduler final : public v1::Scheduler::CallbackService {
+class FakeScheduler final : public wire::Scheduler::CallbackService {
  public:
   static constexpr int32_t kCredit = 64;
   struct Request {
-    v1::Submit submit;
+    wire::Submit submit;
     int32_t committed = 0;
     int32_t acknowledged = 0;
     int32_t furthest_ahead = 0;  // Largest committed - acknowledged.
     bool finished = false;
     bool cancelled = false;
-    std::optional<v1::Finish> gateway_finish;
+    std::optional<wire::Finish> gateway_finish;
   };
 
   // REQUIRES: called once. `port` 0 picks one. A later term is that of a restarted scheduler.
@@ -41,7 +42,7 @@ class FakeScheduler final : public v1::Scheduler::CallbackService {
   void Hold(int tokens = 0);
   void Release();
   // Requests from now on are refused.
-  void Reject(v1::Rejection rejection);
+  void Reject(wire::Rejection rejection);
   void SetPair(int small_workers, int context_limit);
 
   // Waits until the predicate holds for what was submitted so far; false after ten seconds.
@@ -50,15 +51,15 @@ class FakeScheduler final : public v1::Scheduler::CallbackService {
   static std::string Text(int tokens);
 
  private:
-  using Stream = ServerStream<v1::GatewayFrame, v1::SchedulerFrame>;
+  using Stream = ServerStream<wire::GatewayFrame, wire::SchedulerFrame>;
 
-  grpc::ServerBidiReactor<v1::GatewayFrame, v1::SchedulerFrame>* Connect(
+  grpc::ServerBidiReactor<wire::GatewayFrame, wire::SchedulerFrame>* Connect(
       grpc::CallbackServerContext* context) override;
-  void OnFrame(const std::shared_ptr<Stream::Writer>& writer, const v1::GatewayFrame& frame);
-  void Apply(const v1::GatewayFrame& frame, v1::SchedulerFrame* reply)
+  void OnFrame(const std::shared_ptr<Stream::Writer>& writer, const wire::GatewayFrame& frame);
+  void Apply(const wire::GatewayFrame& frame, wire::SchedulerFrame* reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Advance(v1::SchedulerFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Send(v1::SchedulerFrame frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Advance(wire::SchedulerFrame* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Send(wire::SchedulerFrame frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   int port_ = 0;
   std::unique_ptr<ServerRuntime> server_;
@@ -66,8 +67,8 @@ class FakeScheduler final : public v1::Scheduler::CallbackService {
   CondVar changed_;
   uint64_t term_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<int> hold_ ABSL_GUARDED_BY(mutex_);  // Tokens; nothing: not held.
-  std::optional<v1::Rejection> rejection_ ABSL_GUARDED_BY(mutex_);
-  v1::PairStatus pair_ ABSL_GUARDED_BY(mutex_);
+  std::optional<wire::Rejection> rejection_ ABSL_GUARDED_BY(mutex_);
+  wire::PairStatus pair_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Stream::Writer> writer_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Request> requests_ ABSL_GUARDED_BY(mutex_);
 };

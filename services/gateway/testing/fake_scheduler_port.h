@@ -17,13 +17,13 @@ namespace tokenrouter {
 class FakeSchedulerPort final : public SchedulerPort {
  public:
   struct Submitted {
-    v1::GenerationSpec spec;
+    wire::GenerationSpec spec;
     std::vector<int32_t> ids;
     std::shared_ptr<GenerationSink> sink;
     int32_t committed = 0;
     int32_t acknowledged = 0;
     bool cancelled = false;
-    std::optional<v1::Finish> finish;
+    std::optional<wire::Finish> finish;
   };
 
   FakeSchedulerPort() {
@@ -32,7 +32,7 @@ class FakeSchedulerPort final : public SchedulerPort {
     health.pair.set_context_limit(100);
   }
 
-  uint64_t Submit(v1::GenerationSpec spec, std::vector<int32_t> ids,
+  uint64_t Submit(wire::GenerationSpec spec, std::vector<int32_t> ids,
                   std::shared_ptr<GenerationSink> sink) override {
     if (refuses || submitted.size() >= most) return 0;
     Submitted entry{std::move(spec), std::move(ids), std::move(sink)};
@@ -44,7 +44,7 @@ class FakeSchedulerPort final : public SchedulerPort {
     submitted.at(handle - 1).acknowledged = position;
   }
   void Cancel(uint64_t handle) override { submitted.at(handle - 1).cancelled = true; }
-  void Finish(uint64_t handle, v1::Finish finish) override {
+  void Finish(uint64_t handle, wire::Finish finish) override {
     submitted.at(handle - 1).finish = std::move(finish);
   }
   PortHealth Health() const override { return health; }
@@ -66,7 +66,7 @@ class FakeSchedulerPort final : public SchedulerPort {
     event.cached_tokens = cached_tokens;
     request.sink->OnEvent(std::move(event));
   }
-  void SendFinish(v1::FinishReason reason, std::vector<int32_t> ids = {}) {
+  void SendFinish(api::FinishReason reason, std::vector<int32_t> ids = {}) {
     LinkEvent event;
     event.base_position = addressee().committed;
     event.ids = std::move(ids);

@@ -26,10 +26,10 @@ uint64_t Outcomes(const S& s, Role role, WaitOutcome outcome) {
 // Both workers, on devices of their own unless `device` is set, with steps of known lengths.
 void AttachMeasured(S* s, const std::string& device = "") {
   for (const Role role : {Role::kSmall, Role::kLarge}) {
-    v1::WorkerHello hello = S::Hello(role, RoleName(role));
+    wire::WorkerHello hello = S::Hello(role, RoleName(role));
     hello.set_device_key(device);
     for (const int rows : {1, 2, 4, 8}) {
-      v1::StepSample* const sample = hello.add_samples();
+      wire::StepSample* const sample = hello.add_samples();
       sample->set_rows(rows);
       sample->set_new_ids(rows);
       sample->set_elapsed_us(role == Role::kSmall ? 6000 + 20 * rows : 24000 + 100 * rows);
@@ -39,29 +39,29 @@ void AttachMeasured(S* s, const std::string& device = "") {
   s->Connect();
 }
 
-// Small requests 1..n; then the first departs to the large side.
-void SubmitAndDepart(S* s, int requests, int32_t max_defer_ms = 0) {
+// Small requests 1..n; then the first hands_off to the large side.
+void SubmitAndHandOff(S* s, int requests, int32_t max_defer_ms = 0) {
   for (int i = 1; i <= requests; ++i) {
-    v1::Submit submit = S::MakeSubmit(static_cast<uint64_t>(i));
+    wire::Submit submit = S::MakeSubmit(static_cast<uint64_t>(i));
     submit.mutable_spec()->set_max_defer_ms(max_defer_ms);
     s->Submit(submit);
   }
-  s->Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s->Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
 }
 
-void StepEnds(S* s, StreamId stream, std::vector<v1::RowReport> rows, int64_t elapsed_us) {
-  v1::WorkerFrame frame;
+void StepEnds(S* s, StreamId stream, std::vector<wire::RowReport> rows, int64_t elapsed_us) {
+  wire::WorkerFrame frame;
   frame.mutable_step()->set_rows(static_cast<int32_t>(rows.size()));
   frame.mutable_step()->set_new_ids(static_cast<int64_t>(rows.size()));
   frame.mutable_step()->set_elapsed_us(elapsed_us);
-  for (const v1::RowReport& row : rows) *frame.add_rows() = row;
+  for (const wire::RowReport& row : rows) *frame.add_rows() = row;
   s->ToCore(stream, frame);
 }
 
 TEST(Deferral, AFixedWaitEndsOnTimeThoughNothingComesIn) {
   S s(Batching({.kind = Kind::kFixedWait, .wait_large_ms = 8}));
   s.AttachAll();
-  SubmitAndDepart(&s, 2);
+  SubmitAndHandOff(&s, 2);
   EXPECT_EQ(s.Told(S::kLarge).releases_size(), 0);
   EXPECT_EQ(s.core.NextDeadline(), s.now + Ms(8));
   s.now = s.core.NextDeadline();
@@ -74,7 +74,7 @@ TEST(Deferral, AFixedWaitEndsOnTimeThoughNothingComesIn) {
 TEST(Deferral, NothingWaitsUnderTheModelWithoutAPlan) {
   S s;
   AttachMeasured(&s);
-  SubmitAndDepart(&s, 4);
+  SubmitAndHandOff(&s, 4);
   EXPECT_THAT(s.Told(S::kLarge).releases(), ElementsAre(1u));
   EXPECT_EQ(Outcomes(s, Role::kLarge, WaitOutcome::kImmediate), 1u);
   s.Tick(Ms(10));
@@ -89,8 +89,8 @@ class Balanced : public ::testing::Test {
     for (int i = 1; i <= 6; ++i) s_.Submit(static_cast<uint64_t>(i));
     Position base = 3;
     for (int i = 0; i < 40; ++i) {  // Most small rows are routed.
-      StepEnds(&s_, S::kSmall, {S::Departing(S::Row(1, 1, base, {}), Role::kLarge)}, 6000);
-      StepEnds(&s_, S::kLarge, {S::Departing(S::Row(1, 1, base, {50}, 2), Role::kSmall)}, 24000);
+      StepEnds(&s_, S::kSmall, {S::HandingOff(S::Row(1, 1, base, {}), Role::kLarge)}, 6000);
+      StepEnds(&s_, S::kLarge, {S::HandingOff(S::Row(1, 1, base, {50}, 2), Role::kSmall)}, 24000);
       s_.Ack(1, ++base);
     }
     PairPlan plan;
@@ -105,7 +105,7 @@ class Balanced : public ::testing::Test {
     StepEnds(&s_, S::kSmall, {}, 6000);
     s_.ForgetFrames();
     s_.now += Ms(4);
-    s_.Send(S::kSmall, S::Departing(S::Row(1, 1, base, {}), Role::kLarge));
+    s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, base, {}), Role::kLarge));
   }
   S s_;
 };
@@ -114,9 +114,9 @@ TEST_F(Balanced, RowsWaitForASmallStepAndGoWhenItHasEnded) {
   EXPECT_EQ(s_.Told(S::kLarge).releases_size(), 0);
   EXPECT_GT(s_.core.NextDeadline(), s_.now + Ms(6));
   s_.now += Ms(2);
-  std::vector<v1::RowReport> rows;
+  std::vector<wire::RowReport> rows;
   for (const uint64_t key : {2, 3, 4, 5}) {
-    rows.push_back(S::Departing(S::Row(key, 1, 3, {}), Role::kLarge));
+    rows.push_back(S::HandingOff(S::Row(key, 1, 3, {}), Role::kLarge));
   }
   StepEnds(&s_, S::kSmall, rows, 6000);
   EXPECT_THAT(s_.Told(S::kLarge).releases(), ElementsAre(1u, 2u, 3u, 4u, 5u))
@@ -134,7 +134,7 @@ TEST_F(Balanced, RowsGoWhenTheSmallStepDoesNotEnd) {
 
 TEST_F(Balanced, TheSmallSideIsToldOfTheRuleAndOfLargeSteps) {
   s_.Tick(Ms(1));
-  v1::CommandFrame told = s_.Told(S::kSmall);
+  wire::CommandFrame told = s_.Told(S::kSmall);
   EXPECT_EQ(told.deferral().beta(), 1);
   EXPECT_FALSE(told.has_peer_step()) << "no large step runs";
   s_.Tick(Ms(100));
@@ -143,7 +143,7 @@ TEST_F(Balanced, TheSmallSideIsToldOfTheRuleAndOfLargeSteps) {
   EXPECT_EQ(told.peer_step().batch(), 1);
   EXPECT_EQ(told.peer_step().expected_returns(), 1);
   EXPECT_NEAR(static_cast<double>(told.peer_step().predicted_us()), 24100, 500);
-  StepEnds(&s_, S::kLarge, {S::Departing(S::Row(1, 1, 43, {50}, 2), Role::kSmall)}, 24000);
+  StepEnds(&s_, S::kLarge, {S::HandingOff(S::Row(1, 1, 43, {50}, 2), Role::kSmall)}, 24000);
   told = s_.Told(S::kSmall);
   EXPECT_EQ(told.extends_size(), 1) << "in the frame of the row that came back";
   ASSERT_TRUE(told.has_peer_step());
@@ -154,14 +154,14 @@ TEST_F(Balanced, TheSmallSideIsToldOfTheRuleAndOfLargeSteps) {
 TEST(Deferral, RowsAreHeldWhileTheLargeWorkerRunsItself) {
   S s(Batching({.kind = Kind::kStatic, .m_large = 1}));
   AttachMeasured(&s);
-  SubmitAndDepart(&s, 3);
+  SubmitAndHandOff(&s, 3);
   EXPECT_THAT(s.Told(S::kLarge).releases(), ElementsAre(1u));
   s.now += Ms(2);
-  s.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
   EXPECT_EQ(s.Told(S::kLarge).releases_size(), 0) << "what comes until then may join it";
   EXPECT_NEAR(absl::ToDoubleMilliseconds(s.core.NextDeadline() - s.now), 22.1, .5);
   s.now += Ms(10);
-  StepEnds(&s, S::kLarge, {S::Departing(S::Row(1, 1, 4, {50}, 2), Role::kSmall)}, 12000);
+  StepEnds(&s, S::kLarge, {S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall)}, 12000);
   EXPECT_THAT(s.Told(S::kLarge).releases(), ElementsAre(2u)) << "it ended early";
 }
 
@@ -170,10 +170,10 @@ class CostlyIds : public ::testing::Test {
  protected:
   // `most_ids`, `most_step` of a step; 0: no limit.
   void Attach(int64_t most_ids = 0, absl::Duration most_step = absl::ZeroDuration()) {
-    v1::WorkerHello large = S::Hello(Role::kLarge, "large");
+    wire::WorkerHello large = S::Hello(Role::kLarge, "large");
     for (const int ids : {1, 10, 100}) {
       for (const int rows : {1, 4}) {
-        v1::StepSample* const sample = large.add_samples();
+        wire::StepSample* const sample = large.add_samples();
         sample->set_rows(rows);
         sample->set_new_ids(rows * ids);
         sample->set_elapsed_us(10000 + 1000 * rows * ids);
@@ -197,36 +197,36 @@ class CostlyIds : public ::testing::Test {
 
 TEST_F(CostlyIds, APredictionCountsAllIdsThatARowReads) {
   Attach();
-  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge));
+  s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge));
   EXPECT_NEAR(Told(), 10 + 3, .5) << "the prompt";
   s_.now += Ms(11);
-  StepEnds(&s_, S::kLarge, {S::Departing(S::Row(1, 1, 3, {50}, 2), Role::kSmall)}, 11000);
+  StepEnds(&s_, S::kLarge, {S::HandingOff(S::Row(1, 1, 3, {50}, 2), Role::kSmall)}, 11000);
   s_.Send(S::kSmall, S::Row(1, 1, 4, {40}));
   s_.Send(S::kSmall, S::Row(1, 1, 5, {41}));
-  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 6, {}), Role::kLarge));
+  s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 6, {}), Role::kLarge));
   EXPECT_NEAR(Told(), 10 + 3, .5) << "its own last token and two of the small side";
-  s_.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {}), Role::kLarge));
+  s_.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {}), Role::kLarge));
   s_.now += Ms(11);
-  StepEnds(&s_, S::kLarge, {S::Departing(S::Row(1, 1, 6, {50}, 2), Role::kSmall)}, 11000);
+  StepEnds(&s_, S::kLarge, {S::HandingOff(S::Row(1, 1, 6, {50}, 2), Role::kSmall)}, 11000);
   EXPECT_NEAR(Told(), 10 + 3, .5) << "the other row's prompt, and nothing of what was read";
 }
 
 TEST_F(CostlyIds, NoStepIsPredictedLongerThanTheWorkerMakesThem) {
   Attach(/*most_ids=*/2);
-  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge));
+  s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge));
   EXPECT_NEAR(Told(), 10 + 2, .5);
 }
 
 TEST_F(CostlyIds, NorLongerThanItMayBePredicted) {
   Attach(/*most_ids=*/0, Ms(11.5));
-  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge));
+  s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge));
   EXPECT_NEAR(Told(), 11.5, .2);
 }
 
 TEST(Deferral, ARequestBoundsItsOwnWait) {
   S s(S::WaitingFor(4));
   s.AttachAll();
-  SubmitAndDepart(&s, 3, /*max_defer_ms=*/30);
+  SubmitAndHandOff(&s, 3, /*max_defer_ms=*/30);
   EXPECT_EQ(s.core.NextDeadline(), s.now + Ms(30));
   s.now += Ms(30);
   s.core.Flush(s.now);
@@ -237,31 +237,31 @@ TEST(Deferral, ARequestBoundsItsOwnWait) {
 TEST(Deferral, TheSmallSideIsToldNothingUnderGreedy) {
   S s(Batching({.kind = Kind::kGreedy}));
   AttachMeasured(&s);
-  SubmitAndDepart(&s, 3);
+  SubmitAndHandOff(&s, 3);
   s.Tick(Ms(10));
-  const v1::CommandFrame told = s.Told(S::kSmall);
+  const wire::CommandFrame told = s.Told(S::kSmall);
   EXPECT_FALSE(told.has_deferral());
   EXPECT_FALSE(told.has_peer_step());
 }
 
-TEST(Deferral, AnUrgentRowCutsTheTurnOfTheOtherSide) {
+TEST(Deferral, AnUrgentRowCutsTheLeaseOfTheOtherSide) {
   S s(S::WaitingFor(4));
   AttachMeasured(&s, "device");
-  v1::Submit calm = S::MakeSubmit(1);
+  wire::Submit calm = S::MakeSubmit(1);
   s.Submit(calm);
-  v1::Submit urgent = S::MakeSubmit(2);
+  wire::Submit urgent = S::MakeSubmit(2);
   urgent.mutable_spec()->set_max_defer_ms(50);
   s.Submit(urgent);
-  const v1::Lease first = s.Told(S::kSmall).lease();
+  const wire::Lease first = s.Told(S::kSmall).lease();
   EXPECT_EQ(first.max_ms(), 200);
-  s.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {40}), Role::kLarge));
-  const v1::CommandFrame told = s.Told(S::kSmall);
+  s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
+  const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_TRUE(told.has_lease());
-  EXPECT_EQ(told.lease().turn(), first.turn()) << "the turn in force";
+  EXPECT_EQ(told.lease().lease_id(), first.lease_id()) << "the turn in force";
   EXPECT_EQ(told.lease().max_ms(), 43) << "50 ms less a small step";
   s.now += Ms(44);
-  v1::WorkerFrame frame;
-  frame.mutable_lease_return()->set_turn(first.turn());
+  wire::WorkerFrame frame;
+  frame.mutable_lease_return()->set_lease_id(first.lease_id());
   frame.mutable_lease_return()->set_ready(1);
   s.ToCore(S::kSmall, frame);
   EXPECT_TRUE(s.Told(S::kLarge).has_lease());

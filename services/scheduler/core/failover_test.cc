@@ -26,7 +26,7 @@ TEST(Failover, ReopensOnAnotherSmallWorkerWithANewEpoch) {
   s.Attach(Role::kSmall, kSmall2);
   s.Send(S::kSmall, S::Row(1, 1, 3, {40}));
   s.WorkerGone(S::kSmall);
-  const v1::CommandFrame told = s.Told(kSmall2);
+  const wire::CommandFrame told = s.Told(kSmall2);
   ASSERT_EQ(told.opens_size(), 1);
   EXPECT_EQ(told.opens(0).epoch(), 2u);
   EXPECT_THAT(told.opens(0).ids(), ElementsAre(1, 2, 3, 40));
@@ -38,17 +38,17 @@ TEST(Failover, ReopensOnAnotherSmallWorkerWithANewEpoch) {
   EXPECT_EQ(s.Heard().chunks_size(), 1);
 }
 
-TEST(Failover, KeepsThePenWhereItIsWhenTheOtherSideIsLost) {
+TEST(Failover, KeepsTheGrantWhereItIsWhenTheOtherSideIsLost) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   s.Attach(Role::kSmall, kSmall2);
   s.ForgetFrames();
   s.WorkerGone(S::kSmall);
   EXPECT_EQ(s.Told(kSmall2).opens_size(), 0) << "it is opened when it gets the pen";
-  s.Send(S::kLarge, S::Departing(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
-  const v1::CommandFrame told = s.Told(kSmall2);
+  s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
+  const wire::CommandFrame told = s.Told(kSmall2);
   ASSERT_EQ(told.opens_size(), 1);
   EXPECT_EQ(told.opens(0).epoch(), 2u);
   EXPECT_THAT(told.opens(0).ids(), ElementsAre(1, 2, 3, 40, 50));
@@ -59,14 +59,14 @@ TEST(Failover, RepeatsAVerificationWithItsTail) {
   s.AttachAll();
   s.Attach(Role::kLarge, kLarge2);
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge, {60, 61}));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge, {60, 61}));
   const bool first = s.Told(S::kLarge).opens_size() == 1;
   s.WorkerGone(first ? S::kLarge : kLarge2);
-  const v1::CommandFrame told = s.Told(first ? kLarge2 : S::kLarge);
+  const wire::CommandFrame told = s.Told(first ? kLarge2 : S::kLarge);
   ASSERT_EQ(told.opens_size(), 1);
   EXPECT_THAT(told.opens(0).ids(), ElementsAre(1, 2, 3, 40, 60, 61));
   EXPECT_EQ(told.opens(0).tail(), 2);
-  EXPECT_EQ(told.opens(0).turn().verify(), 2);
+  EXPECT_EQ(told.opens(0).grant().verify(), 2);
   EXPECT_THAT(told.releases(), ElementsAre(1u));
 }
 
@@ -74,16 +74,16 @@ TEST(Failover, SmallOnlyGoesOnWithoutTheLargeModelAndSaysSo) {
   S s(WithPolicy(LargePoolGone::kSmallOnly));
   s.AttachAll();
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge, {60, 61}));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge, {60, 61}));
   s.ForgetFrames();
   s.WorkerGone(S::kLarge);
-  const v1::CommandFrame told = s.Told(S::kSmall);
+  const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_EQ(told.extends_size(), 1);
   EXPECT_EQ(told.extends(0).base(), 4) << "the drafts are forgotten";
-  EXPECT_EQ(told.extends(0).turn().window().kind(), v1::Window::KIND_UNTIL_END);
-  EXPECT_EQ(told.extends(0).turn().verify(), 0);
+  EXPECT_EQ(told.extends(0).grant().window().kind(), wire::Window::KIND_UNTIL_END);
+  EXPECT_EQ(told.extends(0).grant().verify(), 0);
   s.Send(S::kSmall, S::Row(1, 1, 4, {41}));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 1);
   EXPECT_TRUE(heard.chunks(0).degraded());
 }
@@ -92,10 +92,10 @@ TEST(Failover, FailEndsTheRequestAtOnce) {
   S s(WithPolicy(LargePoolGone::kFail));
   s.AttachAll();
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   s.ForgetFrames();
   s.WorkerGone(S::kLarge);
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).reason(), "large_pool_gone");
   EXPECT_EQ(heard.rejections(0).code(), static_cast<int>(absl::StatusCode::kUnavailable));
@@ -107,7 +107,7 @@ TEST(Failover, WaitGoesOnWithTheNextLargeWorkerOrEndsAtItsCap) {
     S s(WithPolicy(LargePoolGone::kWait));
     s.AttachAll();
     s.Submit(7);
-    s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+    s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
     s.WorkerGone(S::kLarge);
     s.ForgetFrames();
     for (int second = 0; second < 9; ++second) {
@@ -121,7 +121,7 @@ TEST(Failover, WaitGoesOnWithTheNextLargeWorkerOrEndsAtItsCap) {
       continue;
     }
     s.Tick(absl::Seconds(1));
-    const v1::SchedulerFrame heard = s.Heard();
+    const wire::SchedulerFrame heard = s.Heard();
     ASSERT_EQ(heard.rejections_size(), 1);
     EXPECT_EQ(heard.rejections(0).reason(), "large_pool_gone");
   }
@@ -136,7 +136,7 @@ TEST(Failover, WaitsForASmallWorkerOnlySoLong) {
   s.Tick(absl::Milliseconds(9999));
   EXPECT_EQ(s.Heard().rejections_size(), 0);
   s.Tick(absl::Milliseconds(1));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).reason(), "no_small_worker");
   EXPECT_GT(heard.rejections(0).retry_after_ms(), 0);
@@ -153,7 +153,7 @@ TEST(Failover, GivesUpOnARequestThatTakesItsWorkersDown) {
     s.Attach(Role::kSmall, stream);
     s.WorkerGone(stream == 30 ? S::kSmall : stream - 1);
   }
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).reason(), "reopen_limit");
 }
@@ -177,7 +177,7 @@ TEST(Failover, APauseOfTheSchedulerItselfIsNobodysSilence) {
   S s;
   s.AttachAll();
   s.now += absl::Seconds(10);
-  s.core.ForgivePause(s.now);
+  s.core.ResetLiveness(s.now);
   s.Tick(absl::Seconds(3));
   EXPECT_TRUE(s.peers.closed_workers.empty());
   s.Tick(absl::Milliseconds(1));
@@ -187,7 +187,7 @@ TEST(Failover, APauseOfTheSchedulerItselfIsNobodysSilence) {
 TEST(Failover, ASlowStepWithAMatchingPredictionIsNoDeath) {
   S s;
   s.AttachAll();
-  v1::WorkerFrame frame;
+  wire::WorkerFrame frame;
   frame.mutable_heartbeat()->set_step_elapsed_us(60'000'000);
   frame.mutable_heartbeat()->set_step_predicted_us(4'000'000);
   s.ToCore(S::kLarge, frame);
@@ -200,7 +200,7 @@ TEST(Failover, PrefersTheNumericsClassThatWroteAndMarksAnother) {
   s.AttachAll();
   s.Submit(7);
   s.Send(S::kSmall, S::Row(1, 1, 3, {40}));
-  v1::WorkerHello other = S::Hello(Role::kSmall, "other");
+  wire::WorkerHello other = S::Hello(Role::kSmall, "other");
   other.set_numerics_class("another");
   s.Attach(kSmall2, other);
   s.Attach(Role::kSmall, 12);
@@ -218,8 +218,8 @@ TEST(Failover, SendsARequestToTheWorkerThatStillHoldsIt) {
   S s;
   s.Connect();
   s.Attach(Role::kSmall, S::kSmall);
-  v1::WorkerHello holder = S::Hello(Role::kSmall, "holder");
-  v1::HeldSequence* const held = holder.add_held();
+  wire::WorkerHello holder = S::Hello(Role::kSmall, "holder");
+  wire::HeldSequence* const held = holder.add_held();
   held->set_request_id("request-7");
   held->set_length(30);
   s.Attach(kSmall2, holder);
@@ -234,7 +234,7 @@ TEST(Failover, AWorkerThatAttachesAgainReplacesItsOldStream) {
   s.ForgetFrames();
   s.Attach(40, S::Hello(Role::kSmall, "worker-10"));
   EXPECT_EQ(s.peers.closed_workers.at(S::kSmall).code(), absl::StatusCode::kAborted);
-  const v1::CommandFrame told = s.Told(40);
+  const wire::CommandFrame told = s.Told(40);
   EXPECT_TRUE(told.has_attached());
   ASSERT_EQ(told.opens_size(), 1);
   EXPECT_EQ(told.opens(0).epoch(), 2u);

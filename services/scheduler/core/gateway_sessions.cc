@@ -9,7 +9,7 @@
 namespace tokenrouter {
 namespace {
 
-TokenHistory HistoryOf(const v1::Submit& submit) {
+TokenHistory HistoryOf(const wire::Submit& submit) {
   const int prompt = submit.spec().prompt_length();
   TokenHistory history(std::vector<TokenId>(submit.ids().begin(), submit.ids().begin() + prompt));
   for (int i = prompt; i < submit.ids_size(); ++i) {
@@ -21,7 +21,7 @@ TokenHistory HistoryOf(const v1::Submit& submit) {
 
 }  // namespace
 
-void GatewaySessions::OnHello(StreamId stream, const v1::GatewayHello& hello) {
+void GatewaySessions::OnHello(StreamId stream, const wire::GatewayHello& hello) {
   if (hello.protocol_version() != kProtocolVersion) {
     state_->output->CloseGateway(
         stream, absl::FailedPreconditionError(absl::StrCat(
@@ -41,7 +41,7 @@ void GatewaySessions::OnHello(StreamId stream, const v1::GatewayHello& hello) {
   session->gateway_id = hello.gateway_id();
   session->pair = hello.pair();
   sessions_.emplace(stream, std::move(session));
-  v1::Welcome* const welcome = state_->outbox.gateways.Get(stream).mutable_welcome();
+  wire::Welcome* const welcome = state_->outbox.gateways.Get(stream).mutable_welcome();
   welcome->set_protocol_version(kProtocolVersion);
   if (hello.pair().empty() && state_->directory.pairs() > 0) {
     *welcome->mutable_pair() = Status(0);
@@ -52,28 +52,28 @@ void GatewaySessions::OnHello(StreamId stream, const v1::GatewayHello& hello) {
   }
 }
 
-void GatewaySessions::OnFrame(StreamId stream, const v1::GatewayFrame& frame) {
+void GatewaySessions::OnFrame(StreamId stream, const wire::GatewayFrame& frame) {
   const auto found = sessions_.find(stream);
   if (found == sessions_.end()) return;
   Session* const session = found->second.get();
-  for (const v1::Submit& submit : frame.submits()) OnSubmit(stream, session, submit);
-  for (const v1::Ack& ack : frame.acks()) {
+  for (const wire::Submit& submit : frame.submits()) OnSubmit(stream, session, submit);
+  for (const wire::Ack& ack : frame.acks()) {
     RequestMachine* const request = Find(*session, ack.handle());
     if (request != nullptr && request->Acknowledge(ack.position(), state_->now)) {
       rows_->OnAcknowledged(request);
     }
   }
-  for (const v1::Cancel& cancel : frame.cancels()) {
+  for (const wire::Cancel& cancel : frame.cancels()) {
     RequestMachine* const request = Find(*session, cancel.handle());
     if (request == nullptr) continue;
-    v1::Finish finish;
+    wire::Finish finish;
     finish.set_position(request->history().committed());
-    finish.set_reason(v1::FINISH_REASON_CANCELLED);
-    conclusion_->Finish(request, std::move(finish));
+    finish.set_reason(api::FINISH_REASON_CANCELLED);
+    finisher_->Finish(request, std::move(finish));
   }
-  for (const v1::GatewayFinish& end : frame.finishes()) {
+  for (const wire::GatewayFinish& end : frame.finishes()) {
     RequestMachine* const request = Find(*session, end.handle());
-    if (request != nullptr) conclusion_->Finish(request, end.finish());
+    if (request != nullptr) finisher_->Finish(request, end.finish());
   }
 }
 
@@ -83,8 +83,8 @@ RequestMachine* GatewaySessions::Find(const Session& session, uint64_t handle) {
   return found == session.requests.end() ? nullptr : state_->requests.Find(found->second);
 }
 
-std::optional<Refusal> GatewaySessions::Judge(const Session& session, const v1::Submit& submit) {
-  const v1::GenerationSpec& spec = submit.spec();
+std::optional<Refusal> GatewaySessions::Judge(const Session& session, const wire::Submit& submit) {
+  const wire::GenerationSpec& spec = submit.spec();
   if (session.requests.contains(submit.handle()) ||
       state_->requests.Find(spec.request_id(), spec.choice()) != nullptr) {
     return Refusal{RejectReason::kDuplicate, absl::StatusCode::kAlreadyExists,
@@ -100,13 +100,13 @@ std::optional<Refusal> GatewaySessions::Judge(const Session& session, const v1::
   return JudgeSubmit(submit, pair ? state_->directory.pair(*pair) : Pair());
 }
 
-void GatewaySessions::OnSubmit(StreamId stream, Session* session, const v1::Submit& submit) {
+void GatewaySessions::OnSubmit(StreamId stream, Session* session, const wire::Submit& submit) {
   std::optional<Refusal> refusal = Judge(*session, submit);
-  RequestMachine::Pen pen;
+  RequestMachine::DecodeGrant grant;
   if (!refusal) {
     auto opening = opening_(submit.spec().routing());
     if (opening.ok()) {
-      pen = mode_->AtAdmission(submit, *std::move(opening));
+      grant = mode_->AtAdmission(submit, *std::move(opening));
     } else {
       refusal = Refusal{RejectReason::kInvalid, opening.status().code(),
                         std::string(opening.status().message())};
@@ -116,7 +116,7 @@ void GatewaySessions::OnSubmit(StreamId stream, Session* session, const v1::Subm
     const auto pair = state_->directory.FindPair(submit.spec().pair());
     const AdmissionLoad load{.live = state_->requests.size(),
                              .newcomers = placement_->newcomers(),
-                             .must_wait = !pair || !placement_->AnyRoom(*pair, pen.role),
+                             .must_wait = !pair || !placement_->HasCapacity(*pair, grant.role),
                              .draining = state_->draining};
     refusal = JudgeLoad(load, submit.resumed(), state_->options);
   }
@@ -125,12 +125,12 @@ void GatewaySessions::OnSubmit(StreamId stream, Session* session, const v1::Subm
                   refusal->message);
     return;
   }
-  Start(stream, session, submit, std::move(pen));
+  Start(stream, session, submit, std::move(grant));
 }
 
-void GatewaySessions::Start(StreamId stream, Session* session, const v1::Submit& submit,
-                            RequestMachine::Pen pen) {
-  const v1::GenerationSpec& spec = submit.spec();
+void GatewaySessions::Start(StreamId stream, Session* session, const wire::Submit& submit,
+                            RequestMachine::DecodeGrant grant) {
+  const wire::GenerationSpec& spec = submit.spec();
   RequestMachine::Origin origin;
   origin.key = state_->requests.next_key();
   origin.gateway = stream;
@@ -140,26 +140,26 @@ void GatewaySessions::Start(StreamId stream, Session* session, const v1::Submit&
   const Position window =
       spec.string_stops() ? state_->options.string_stop_credit : state_->options.credit;
   RequestMachine* const request = state_->requests.Add(std::make_unique<RequestMachine>(
-      origin, spec, HistoryOf(submit), submit.state(), std::move(pen), window));
+      origin, spec, HistoryOf(submit), submit.state(), std::move(grant), window));
   session->requests.emplace(submit.handle(), origin.key);
-  if (request->pen().large_alone) ++state_->counters.large_alone_requests;
-  v1::Finish finish;
+  if (request->grant().large_alone) ++state_->counters.large_alone_requests;
+  wire::Finish finish;
   if (submit.resumed() && FinishedAlready(*request, &finish)) {
-    conclusion_->Finish(request, std::move(finish));
+    finisher_->Finish(request, std::move(finish));
     return;
   }
   if (spec.deadline_ms() > 0) {
     state_->timers.Arm(
         {state_->now + absl::Milliseconds(spec.deadline_ms()), origin.key, Timer::Kind::kDeadline});
   }
-  placement_->Forward(request);
+  placement_->DispatchGrant(request);
 }
 
-bool GatewaySessions::FinishedAlready(const RequestMachine& request, v1::Finish* finish) const {
+bool GatewaySessions::FinishedAlready(const RequestMachine& request, wire::Finish* finish) const {
   const TokenHistory& history = request.history();
   if (history.generated() == 0) return false;
   StopRules rules;
-  const v1::StopRules& stop = request.spec().stop();
+  const wire::StopRules& stop = request.spec().stop();
   rules.stop_ids.assign(stop.stop_ids().begin(), stop.stop_ids().end());
   const auto& pair_stops = state_->directory.pair(request.origin().pair).stop_ids;
   rules.stop_ids.insert(rules.stop_ids.end(), pair_stops.begin(), pair_stops.end());
@@ -169,8 +169,8 @@ bool GatewaySessions::FinishedAlready(const RequestMachine& request, v1::Finish*
   const FinishReason reason = CheckStop(rules, history.ids().back(), history.generated());
   if (reason == FinishReason::kNone) return false;
   finish->set_position(history.committed());
-  finish->set_reason(reason == FinishReason::kStop ? v1::FINISH_REASON_STOP
-                                                   : v1::FINISH_REASON_LENGTH);
+  finish->set_reason(reason == FinishReason::kStop ? api::FINISH_REASON_STOP
+                                                   : api::FINISH_REASON_LENGTH);
   return true;
 }
 
@@ -180,7 +180,7 @@ void GatewaySessions::OnGone(StreamId stream) {
   std::vector<uint64_t> keys;
   for (const auto& [handle, key] : found->second->requests) keys.push_back(key);
   std::sort(keys.begin(), keys.end());
-  for (const uint64_t key : keys) conclusion_->Abandon(state_->requests.Find(key));
+  for (const uint64_t key : keys) finisher_->Abandon(state_->requests.Find(key));
   sessions_.erase(stream);
   state_->outbox.gateways.Forget(stream);
 }
@@ -198,9 +198,9 @@ void GatewaySessions::CloseAll(const absl::Status& why) {
   }
 }
 
-v1::PairStatus GatewaySessions::Status(int index) const {
+wire::PairStatus GatewaySessions::Status(int index) const {
   const Pair& pair = state_->directory.pair(index);
-  v1::PairStatus status;
+  wire::PairStatus status;
   status.set_pair(pair.name);
   status.set_small_workers(static_cast<int>(pair.workers[Index(Role::kSmall)].size()));
   status.set_large_workers(static_cast<int>(pair.workers[Index(Role::kLarge)].size()));

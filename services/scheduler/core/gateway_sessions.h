@@ -11,10 +11,10 @@
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
 #include "services/scheduler/core/mode_rule.h"
-#include "services/scheduler/core/row_flow.h"
+#include "services/scheduler/core/row_report_handler.h"
 #include "services/scheduler/placement/admission.h"
-#include "services/scheduler/placement/conclusion.h"
 #include "services/scheduler/placement/placement.h"
+#include "services/scheduler/placement/request_finisher.h"
 #include "services/scheduler/state/core_state.h"
 
 namespace tokenrouter {
@@ -22,10 +22,10 @@ namespace tokenrouter {
 class GatewaySessions {
  public:
   // All must outlive this object.
-  GatewaySessions(CoreState* state, Conclusion* conclusion, Placement* placement, RowFlow* rows,
-                  const ModeRule* mode, OpeningRule opening)
+  GatewaySessions(CoreState* state, RequestFinisher* finisher, Placement* placement,
+                  RowReportHandler* rows, const ModeRule* mode, InitialGrantRule opening)
       : state_(state),
-        conclusion_(conclusion),
+        finisher_(finisher),
         placement_(placement),
         rows_(rows),
         mode_(mode),
@@ -33,14 +33,14 @@ class GatewaySessions {
 
   // REQUIRES: frame.has_hello() iff the stream has no session; SchedulerCore refuses all else.
   bool Known(StreamId stream) const { return sessions_.contains(stream); }
-  void OnHello(StreamId stream, const v1::GatewayHello& hello);
-  void OnFrame(StreamId stream, const v1::GatewayFrame& frame);
+  void OnHello(StreamId stream, const wire::GatewayHello& hello);
+  void OnFrame(StreamId stream, const wire::GatewayFrame& frame);
   void OnGone(StreamId stream);
   // Ends all sessions and their streams.
   void CloseAll(const absl::Status& why);
   // Tells the gateways of this pair how it stands.
   void PublishPair(int pair);
-  v1::PairStatus Status(int pair) const;
+  wire::PairStatus Status(int pair) const;
 
   // Forgets a request that ends.
   void Forget(const RequestMachine& request);
@@ -53,18 +53,19 @@ class GatewaySessions {
     absl::flat_hash_map<uint64_t, uint64_t> requests;  // Key by handle.
   };
 
-  void OnSubmit(StreamId stream, Session* session, const v1::Submit& submit);
-  std::optional<Refusal> Judge(const Session& session, const v1::Submit& submit);
-  void Start(StreamId stream, Session* session, const v1::Submit& submit, RequestMachine::Pen pen);
-  bool FinishedAlready(const RequestMachine& request, v1::Finish* finish) const;
+  void OnSubmit(StreamId stream, Session* session, const wire::Submit& submit);
+  std::optional<Refusal> Judge(const Session& session, const wire::Submit& submit);
+  void Start(StreamId stream, Session* session, const wire::Submit& submit,
+             RequestMachine::DecodeGrant grant);
+  bool FinishedAlready(const RequestMachine& request, wire::Finish* finish) const;
   RequestMachine* Find(const Session& session, uint64_t handle);
 
   CoreState* const state_;
-  Conclusion* const conclusion_;
+  RequestFinisher* const finisher_;
   Placement* const placement_;
-  RowFlow* const rows_;
+  RowReportHandler* const rows_;
   const ModeRule* const mode_;
-  const OpeningRule opening_;
+  const InitialGrantRule opening_;
   absl::btree_map<StreamId, std::unique_ptr<Session>> sessions_;
 };
 

@@ -14,8 +14,8 @@ using ::testing::HasSubstr;
 using S = ScriptedScheduler;
 
 // What a gateway sends again of a request with two committed tokens.
-v1::Submit Resubmit(uint64_t handle) {
-  v1::Submit submit = S::MakeSubmit(handle);
+wire::Submit Resubmit(uint64_t handle) {
+  wire::Submit submit = S::MakeSubmit(handle);
   submit.add_ids(40);
   submit.add_ids(50);
   submit.set_authors("\1\2");
@@ -27,7 +27,7 @@ v1::Submit Resubmit(uint64_t handle) {
 TEST(Gateway, IsWelcomedWithTheStateOfItsPair) {
   S s;
   s.AttachAll();
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_TRUE(heard.has_welcome());
   EXPECT_EQ(heard.welcome().pair().context_limit(), 256);
   EXPECT_EQ(heard.welcome().pair().usable_ids(), 1000);
@@ -39,7 +39,7 @@ TEST(Gateway, IsWelcomedWithTheStateOfItsPair) {
 
 TEST(Gateway, OfAnotherProtocolVersionIsRefused) {
   S s;
-  v1::GatewayFrame frame;
+  wire::GatewayFrame frame;
   frame.mutable_hello()->set_protocol_version(99);
   s.core.OnGatewayFrame(1, frame, s.now);
   EXPECT_THAT(std::string(s.peers.closed_gateways.at(1).message()), HasSubstr("version 99"));
@@ -50,10 +50,10 @@ TEST(Gateway, GetsADuplicateRefused) {
   s.AttachAll();
   s.Submit(7);
   s.ForgetFrames();
-  v1::Submit again = S::MakeSubmit(8);
+  wire::Submit again = S::MakeSubmit(8);
   again.mutable_spec()->set_request_id("request-7");
   s.Submit(again);
-  v1::SchedulerFrame heard = s.Heard();
+  wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).code(), static_cast<int>(absl::StatusCode::kAlreadyExists));
   // Another choice of the same request is another request.
@@ -63,7 +63,7 @@ TEST(Gateway, GetsADuplicateRefused) {
   // Once it is over its id may be used again.
   s.Cancel(7);
   s.ForgetFrames();
-  v1::Submit later = S::MakeSubmit(9);
+  wire::Submit later = S::MakeSubmit(9);
   later.mutable_spec()->set_request_id("request-7");
   s.Submit(later);
   EXPECT_EQ(s.Heard().rejections_size(), 0);
@@ -73,11 +73,11 @@ TEST(Gateway, InventsNoPairsByHellosAndInvalidSubmits) {
   S s;
   s.Connect();
   EXPECT_EQ(s.Heard().welcome().pair().pair(), "pair");
-  v1::Submit submit = S::MakeSubmit(1);
+  wire::Submit submit = S::MakeSubmit(1);
   submit.clear_ids();
   s.Submit(submit);
   s.Submit(2, "magic");
-  v1::WorkerHello hello = S::Hello(Role::kSmall, "small");
+  wire::WorkerHello hello = S::Hello(Role::kSmall, "small");
   hello.set_context_limit(0);
   s.Attach(S::kSmall, hello);
   EXPECT_EQ(s.core.directory().pairs(), 0);
@@ -89,7 +89,7 @@ TEST(Gateway, MayStillUseKnownPairsWhenTheirNumberIsAtItsLimit) {
   S s(options);
   s.AttachAll();
   const auto submit_to = [&s](uint64_t handle, const std::string& pair) {
-    v1::Submit submit = S::MakeSubmit(handle);
+    wire::Submit submit = S::MakeSubmit(handle);
     submit.mutable_spec()->set_pair(pair);
     s.Submit(submit);
   };
@@ -100,7 +100,7 @@ TEST(Gateway, MayStillUseKnownPairsWhenTheirNumberIsAtItsLimit) {
   EXPECT_EQ(s.Heard().rejections_size(), 0);
   submit_to(5001, "another");
   EXPECT_THAT(s.Heard().rejections(0).message(), HasSubstr("another"));
-  v1::WorkerHello hello = S::Hello(Role::kSmall, "late");
+  wire::WorkerHello hello = S::Hello(Role::kSmall, "late");
   hello.set_pair("another");
   s.Attach(11, hello);
   EXPECT_EQ(s.peers.closed_workers.at(11).code(), absl::StatusCode::kResourceExhausted);
@@ -112,7 +112,7 @@ TEST(Gateway, GetsAnUnknownAlgorithmAndAnEmptyPairRefused) {
   s.ForgetFrames();
   s.Submit(1, "magic");
   EXPECT_THAT(s.Heard().rejections(0).message(), HasSubstr("magic"));
-  v1::Submit submit = S::MakeSubmit(2);
+  wire::Submit submit = S::MakeSubmit(2);
   submit.mutable_spec()->clear_pair();
   s.Submit(submit);
   EXPECT_THAT(s.Heard().rejections(0).message(), HasSubstr("unknown pair"));
@@ -123,7 +123,7 @@ TEST(Gateway, ResubmitsGoOnFromTheirCommittedIds) {
   S s;
   s.AttachAll();
   s.Submit(Resubmit(7));
-  const v1::CommandFrame told = s.Told(S::kSmall);
+  const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_EQ(told.opens_size(), 1);
   EXPECT_THAT(told.opens(0).ids(), ElementsAre(1, 2, 3, 40, 50));
   EXPECT_EQ(told.opens(0).state(), "state");
@@ -137,20 +137,20 @@ TEST(Gateway, ResubmitsGoOnFromTheirCommittedIds) {
 TEST(Gateway, ResubmitsThatHadEndedEndAtOnce) {
   S s;
   s.AttachAll();
-  v1::Submit submit = Resubmit(7);
+  wire::Submit submit = Resubmit(7);
   submit.mutable_spec()->mutable_stop()->set_max_new_tokens(2);
   s.ForgetFrames();
   s.Submit(submit);
-  v1::SchedulerFrame heard = s.Heard();
+  wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 1);
-  EXPECT_EQ(heard.chunks(0).finish().reason(), v1::FINISH_REASON_LENGTH);
+  EXPECT_EQ(heard.chunks(0).finish().reason(), api::FINISH_REASON_LENGTH);
   EXPECT_EQ(heard.chunks(0).finish().position(), 5);
   submit = Resubmit(8);
   submit.set_ids(4, 999);  // The models' end of text.
   s.Submit(submit);
   heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 1);
-  EXPECT_EQ(heard.chunks(0).finish().reason(), v1::FINISH_REASON_STOP);
+  EXPECT_EQ(heard.chunks(0).finish().reason(), api::FINISH_REASON_STOP);
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0);
 }
 
@@ -158,7 +158,7 @@ TEST(Gateway, ThatIsGoneTakesItsRequestsWithIt) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   s.ForgetFrames();
   s.core.OnGatewayGone(S::kGateway, s.now);
   s.core.Flush(s.now);
@@ -181,7 +181,7 @@ TEST(Gateway, ThatConnectsAgainReplacesItsOldStream) {
 
 TEST(Gateway, CancelsInEveryPhase) {
   const auto reach = [](S* s, Phase phase) {
-    v1::Submit submit = S::MakeSubmit(7);
+    wire::Submit submit = S::MakeSubmit(7);
     submit.mutable_spec()->set_string_stops(phase == Phase::kHeld);
     if (phase == Phase::kWaiting) {
       s->WorkerGone(S::kSmall);
@@ -190,7 +190,7 @@ TEST(Gateway, CancelsInEveryPhase) {
     const int tokens = phase == Phase::kHeld ? 9 : 1;
     if (phase == Phase::kHeld || phase == Phase::kReleasable) {
       s->Send(S::kSmall,
-              S::Departing(S::Row(1, 1, 3, std::vector<TokenId>(tokens, 40)), Role::kLarge));
+              S::HandingOff(S::Row(1, 1, 3, std::vector<TokenId>(tokens, 40)), Role::kLarge));
     }
   };
   for (const Phase phase : {Phase::kWaiting, Phase::kHeld, Phase::kReleasable, Phase::kRunning}) {
@@ -202,9 +202,9 @@ TEST(Gateway, CancelsInEveryPhase) {
     ASSERT_EQ(s.core.requests().Find(1)->phase(), phase);
     s.ForgetFrames();
     s.Cancel(7);
-    const v1::SchedulerFrame heard = s.Heard();
+    const wire::SchedulerFrame heard = s.Heard();
     ASSERT_EQ(heard.chunks_size(), 1);
-    EXPECT_EQ(heard.chunks(0).finish().reason(), v1::FINISH_REASON_CANCELLED);
+    EXPECT_EQ(heard.chunks(0).finish().reason(), api::FINISH_REASON_CANCELLED);
     EXPECT_EQ(s.core.requests().size(), 0);
     EXPECT_EQ(s.Told(S::kSmall).closes_size(), phase == Phase::kWaiting ? 0 : 1);
     EXPECT_EQ(s.Told(S::kLarge).closes_size(), phase == Phase::kReleasable ? 1 : 0);
@@ -249,7 +249,7 @@ TEST(State, ShowsWorkersAndPairs) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  v1::GetStateReply reply;
+  wire::GetStateReply reply;
   s.core.FillState(s.now + absl::Seconds(1), &reply);
   EXPECT_EQ(reply.term(), S::kTerm);
   ASSERT_EQ(reply.workers_size(), 2);

@@ -20,31 +20,31 @@ CoreOptions With(LargePrefill when) {
 
 std::vector<TokenId> Ids(int count) { return std::vector<TokenId>(count, 40); }
 
-TEST(LargePrefill, LazyOpensAtTheFirstTurn) {
+TEST(LargePrefill, LazyOpensAtTheFirstGrant) {
   S s(With(LargePrefill::kLazy));
   s.AttachAll();
   s.ForgetFrames();
   s.Submit(1);
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 0);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
 }
 
-TEST(LargePrefill, IdleOpensAtAdmissionWithoutThePen) {
+TEST(LargePrefill, IdleOpensAtAdmissionWithoutTheGrant) {
   S s(With(LargePrefill::kIdle));
   s.AttachAll();
-  EXPECT_FALSE(s.Told(S::kLarge).attached().read_ahead());
+  EXPECT_FALSE(s.Told(S::kLarge).attached().background_prefill());
   s.Submit(1);
-  v1::CommandFrame told = s.Told(S::kLarge);
+  wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.opens_size(), 1);
-  EXPECT_FALSE(told.opens(0).has_turn());
+  EXPECT_FALSE(told.opens(0).has_grant());
   EXPECT_EQ(told.releases_size(), 0);
-  EXPECT_EQ(s.core.counters().opened_ahead, 1u);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  EXPECT_EQ(s.core.counters().background_opens, 1u);
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   told = s.Told(S::kLarge);
   EXPECT_EQ(told.opens_size(), 0);
   ASSERT_EQ(told.extends_size(), 1);
-  EXPECT_TRUE(told.extends(0).has_turn());
+  EXPECT_TRUE(told.extends(0).has_grant());
   EXPECT_THAT(told.extends(0).ids(), ElementsAre(40));
   EXPECT_THAT(told.releases(), ElementsAre(1u));
 }
@@ -52,7 +52,7 @@ TEST(LargePrefill, IdleOpensAtAdmissionWithoutThePen) {
 TEST(LargePrefill, EagerTellsWorkersToReadAtOnce) {
   S s(With(LargePrefill::kEager));
   s.AttachAll();
-  EXPECT_TRUE(s.Told(S::kLarge).attached().read_ahead());
+  EXPECT_TRUE(s.Told(S::kLarge).attached().background_prefill());
   s.Submit(1);
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
 }
@@ -61,7 +61,7 @@ TEST(LargePrefill, AutoIsIdleOnADeviceOfItsOwnAndLazyOnASharedOne) {
   for (const bool shared : {false, true}) {
     S s(With(LargePrefill::kAuto));
     s.Attach(Role::kSmall, S::kSmall);
-    v1::WorkerHello hello = S::Hello(Role::kLarge, "large");
+    wire::WorkerHello hello = S::Hello(Role::kLarge, "large");
     if (shared) hello.set_device_key("device");
     s.Attach(S::kLarge, hello);
     s.Connect();
@@ -71,10 +71,10 @@ TEST(LargePrefill, AutoIsIdleOnADeviceOfItsOwnAndLazyOnASharedOne) {
   }
 }
 
-TEST(LargePrefill, OpensAheadOnlyWhereThereIsRoomAndGivesWayToATurn) {
+TEST(LargePrefill, OpensInBackgroundOnlyWhereBlocksAreFreeAndGivesWayToAGrant) {
   S s(With(LargePrefill::kIdle));
   s.Attach(Role::kSmall, S::kSmall);
-  v1::WorkerHello hello = S::Hello(Role::kLarge, "large");
+  wire::WorkerHello hello = S::Hello(Role::kLarge, "large");
   hello.set_max_sequences(1);
   s.Attach(S::kLarge, hello);
   s.Connect();
@@ -82,13 +82,13 @@ TEST(LargePrefill, OpensAheadOnlyWhereThereIsRoomAndGivesWayToATurn) {
   s.Submit(1);
   s.Submit(2);
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
-  s.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
   EXPECT_EQ(s.Told(S::kLarge).closes_size(), 1);
   s.Closed(S::kLarge, 1);
-  const v1::CommandFrame told = s.Told(S::kLarge);
+  const wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.opens_size(), 1);
   EXPECT_EQ(told.opens(0).request(), 2u);
-  EXPECT_TRUE(told.opens(0).has_turn());
+  EXPECT_TRUE(told.opens(0).has_grant());
 }
 
 TEST(LargePrefill, ForwardsAChunkOfIdsToALargeWorkerThatHasNothingToDo) {
@@ -100,15 +100,15 @@ TEST(LargePrefill, ForwardsAChunkOfIdsToALargeWorkerThatHasNothingToDo) {
   s.Send(S::kSmall, S::Row(1, 1, 3, Ids(kCatchUpChunk - 1)));
   EXPECT_EQ(s.Told(S::kLarge).extends_size(), 0) << "not worth a frame";
   // The large worker is busy with another one.
-  s.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
   s.ForgetFrames();
   s.Send(S::kSmall, S::Row(1, 1, 2 + kCatchUpChunk, Ids(1)));
   EXPECT_EQ(s.Told(S::kLarge).extends_size(), 0);
-  s.Send(S::kLarge, S::Departing(S::Row(2, 1, 4, {50}, 2), Role::kSmall));
+  s.Send(S::kLarge, S::HandingOff(S::Row(2, 1, 4, {50}, 2), Role::kSmall));
   s.Send(S::kSmall, S::Row(1, 1, 3 + kCatchUpChunk, Ids(1)));
-  const v1::CommandFrame told = s.Told(S::kLarge);
+  const wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.extends_size(), 1);
-  EXPECT_FALSE(told.extends(0).has_turn());
+  EXPECT_FALSE(told.extends(0).has_grant());
   EXPECT_EQ(told.extends(0).base(), 3);
   EXPECT_EQ(told.extends(0).ids_size(), kCatchUpChunk + 1);
   EXPECT_EQ(s.core.counters().forwarded_ids, static_cast<uint64_t>(kCatchUpChunk + 1));

@@ -1,9 +1,9 @@
 // ModeRule lets the large model write everything where routing costs more than it saves: it turns
-// what an algorithm says about the pen into what happens. It asks at admission and at every
-// departure, so a request follows the pair's mode within one window.
-// It only ever moves the pen towards the large side: algorithms whose opening lasts until the end
-// (never, always) and requests whose specification says how they are served are left alone, and an
-// algorithm's state is untouched. What the algorithm had said is kept in Pen::own; the request goes
+// what an algorithm says about the decode grant into what happens. It asks at admission and at
+// every handoff, so a request follows the pair's mode within one window. It only ever moves the
+// decode grant towards the large side: algorithms whose opening lasts until the end (never, always)
+// and requests whose specification says how they are served are left alone, and an algorithm's
+// state is untouched. What the algorithm had said is kept in DecodeGrant::own; the request goes
 // back to it at the end of the window, or at once when no large worker can take it.
 // Threads: lives on the scheduler's loop. All methods are const and send nothing.
 #pragma once
@@ -20,11 +20,13 @@ class ModeRule {
   ModeRule(const CoreState* state, const Placement* placement)
       : state_(state), placement_(placement) {}
 
-  // The pen that a submitted request begins with. `own` is its algorithm's opening.
-  RequestMachine::Pen AtAdmission(const v1::Submit& submit, RequestMachine::Pen own) const;
-  // The pen after an accepted departure. REQUIRES: request.pen() is still the one that departs.
-  RequestMachine::Pen AtDeparture(const RequestMachine& request,
-                                  const v1::Departure& departure) const;
+  // The decode grant that a submitted request begins with. `own` is its algorithm's opening.
+  RequestMachine::DecodeGrant AtAdmission(const wire::Submit& submit,
+                                          RequestMachine::DecodeGrant own) const;
+  // The decode grant after an accepted handoff. REQUIRES: request.grant() is still the one that
+  // hands_off.
+  RequestMachine::DecodeGrant AtHandoff(const RequestMachine& request,
+                                        const wire::Handoff& handoff) const;
 
  private:
   // `unread` ids would have to be read by the small side, `remaining` tokens may still be written.
@@ -32,14 +34,15 @@ class ModeRule {
   // The request is the one that shows what its algorithm would do.
   bool Probes(int pair) const;
   // A large worker has a seat and memory for so many ids now.
-  bool LargeRoom(int pair, Position ids) const;
+  bool LargeKvAdmission(int pair, Position ids) const;
 
   const CoreState* const state_;
   const Placement* const placement_;
 };
 
-// The pen with a large-alone window: at least so many tokens, or as long as the algorithm has the
-// large side write anyway. A verification that goes with it stays.
-RequestMachine::Pen WithLargeAloneWindow(RequestMachine::Pen own, int32_t least_tokens);
+// The decode grant with a large-alone window: at least so many tokens, or as long as the algorithm
+// has the large side write anyway. A verification that goes with it stays.
+RequestMachine::DecodeGrant WithLargeAloneWindow(RequestMachine::DecodeGrant own,
+                                                 int32_t least_tokens);
 
 }  // namespace tokenrouter

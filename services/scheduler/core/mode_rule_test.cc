@@ -20,30 +20,30 @@ CoreOptions LargeAlone(LargePoolGone policy = LargePoolGone::kWait) {
   return options;
 }
 
-v1::Submit Entropy(uint64_t handle, v1::ServiceMode mode = v1::SERVICE_MODE_UNSPECIFIED) {
-  v1::Submit submit = S::MakeSubmit(handle, "entropy");
+wire::Submit Entropy(uint64_t handle, api::ServiceMode mode = api::SERVICE_MODE_UNSPECIFIED) {
+  wire::Submit submit = S::MakeSubmit(handle, "entropy");
   (*submit.mutable_spec()->mutable_routing()->mutable_parameters())["threshold"] = 0.5;
   submit.mutable_spec()->set_service_mode(mode);
   return submit;
 }
 
 // What the large worker says at the end of a window of tokens.
-v1::RowReport WindowEnd(uint64_t request, uint32_t epoch, Position base, int count) {
-  return S::Departing(S::Row(request, epoch, base, std::vector<TokenId>(count, 50), 2),
-                      Role::kSmall);
+wire::RowReport WindowEnd(uint64_t request, uint32_t epoch, Position base, int count) {
+  return S::HandingOff(S::Row(request, epoch, base, std::vector<TokenId>(count, 50), 2),
+                       Role::kSmall);
 }
 
 TEST(ModeRule, OpensOnTheLargeSideWithAWindow) {
   S s(LargeAlone());
   s.AttachAll();
   s.Submit(Entropy(7));
-  const v1::CommandFrame told = s.Told(S::kLarge);
+  const wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.opens_size(), 1);
-  EXPECT_EQ(told.opens(0).turn().window().kind(), v1::Window::KIND_TOKENS);
-  EXPECT_EQ(told.opens(0).turn().window().tokens(), kWindow);
+  EXPECT_EQ(told.opens(0).grant().window().kind(), wire::Window::KIND_TOKENS);
+  EXPECT_EQ(told.opens(0).grant().window().tokens(), kWindow);
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0);
   s.Send(S::kLarge, S::Row(1, 1, 3, {50}, 2));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 1);
   EXPECT_TRUE(heard.chunks(0).large_alone());
   EXPECT_EQ(s.core.counters().large_alone_requests, 1u);
@@ -55,9 +55,9 @@ TEST(ModeRule, LeavesAlgorithmsThatWriteUntilTheEndAlone) {
   s.Submit(7, "never");
   s.Submit(8, "always");
   ASSERT_EQ(s.Told(S::kSmall).opens_size(), 1);
-  const v1::CommandFrame told = s.Told(S::kLarge);
+  const wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.opens_size(), 1);
-  EXPECT_EQ(told.opens(0).turn().window().kind(), v1::Window::KIND_UNTIL_END);
+  EXPECT_EQ(told.opens(0).grant().window().kind(), wire::Window::KIND_UNTIL_END);
   s.Send(S::kLarge, S::Row(2, 1, 3, {50}, 2));
   EXPECT_FALSE(s.Heard().chunks(0).large_alone());
   EXPECT_EQ(s.core.counters().large_alone_requests, 0u);
@@ -66,20 +66,20 @@ TEST(ModeRule, LeavesAlgorithmsThatWriteUntilTheEndAlone) {
 TEST(ModeRule, ARequestThatAsksToBeRoutedIs) {
   S s(LargeAlone());
   s.AttachAll();
-  s.Submit(Entropy(7, v1::SERVICE_MODE_ROUTED));
+  s.Submit(Entropy(7, api::SERVICE_MODE_ROUTED));
   ASSERT_EQ(s.Told(S::kSmall).opens_size(), 1);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
-  EXPECT_EQ(s.Told(S::kLarge).opens(0).turn().window().kind(), v1::Window::KIND_OWN_RULE);
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
+  EXPECT_EQ(s.Told(S::kLarge).opens(0).grant().window().kind(), wire::Window::KIND_OWN_RULE);
   EXPECT_FALSE(s.Heard().chunks(0).large_alone());
 }
 
 TEST(ModeRule, ARequestThatAsksForTheLargeModelGetsItUntilTheEnd) {
   S s;
   s.AttachAll();
-  s.Submit(Entropy(7, v1::SERVICE_MODE_LARGE_ALONE));
-  const v1::CommandFrame told = s.Told(S::kLarge);
+  s.Submit(Entropy(7, api::SERVICE_MODE_LARGE_ALONE));
+  const wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.opens_size(), 1);
-  EXPECT_EQ(told.opens(0).turn().window().kind(), v1::Window::KIND_UNTIL_END);
+  EXPECT_EQ(told.opens(0).grant().window().kind(), wire::Window::KIND_UNTIL_END);
   s.Send(S::kLarge, S::Row(1, 1, 3, {50}, 2));
   EXPECT_TRUE(s.Heard().chunks(0).large_alone());
 }
@@ -90,14 +90,14 @@ TEST(ModeRule, TheNextWindowFollowsWithoutATripToTheSmallSide) {
   s.Submit(Entropy(7));
   s.ForgetFrames();
   s.Send(S::kLarge, WindowEnd(1, 1, 3, 64));
-  const v1::CommandFrame told = s.Told(S::kLarge);
+  const wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.extends_size(), 1);
   EXPECT_EQ(told.extends(0).base(), 67);
   EXPECT_EQ(told.extends(0).ids_size(), 0);
-  EXPECT_EQ(told.extends(0).turn().window().tokens(), kWindow);
+  EXPECT_EQ(told.extends(0).grant().window().tokens(), kWindow);
   EXPECT_THAT(told.releases(), ElementsAre(1u));
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0);
-  EXPECT_EQ(s.core.counters().departures[Index(Role::kSmall)], 0u);
+  EXPECT_EQ(s.core.counters().handoffs[Index(Role::kSmall)], 0u);
 }
 
 TEST(ModeRule, AChangeOfModeIsFollowedAtTheEndOfTheWindow) {
@@ -106,15 +106,15 @@ TEST(ModeRule, AChangeOfModeIsFollowedAtTheEndOfTheWindow) {
   s.Submit(Entropy(7));
   s.core.ForceMode(ServiceMode::kRouted);
   s.Send(S::kLarge, WindowEnd(1, 1, 3, 64));
-  const v1::CommandFrame told = s.Told(S::kSmall);
+  const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_EQ(told.opens_size(), 1);
-  EXPECT_EQ(told.opens(0).turn().window().kind(), v1::Window::KIND_OWN_RULE);
+  EXPECT_EQ(told.opens(0).grant().window().kind(), wire::Window::KIND_OWN_RULE);
   EXPECT_EQ(told.opens(0).state(), "state");
   s.ForgetFrames();
   s.core.ForceMode(ServiceMode::kLargeAlone);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 67, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 67, {40}), Role::kLarge));
   EXPECT_FALSE(s.Heard().chunks(0).large_alone()) << "that one was routed";
-  EXPECT_EQ(s.Told(S::kLarge).extends(0).turn().window().tokens(), kWindow);
+  EXPECT_EQ(s.Told(S::kLarge).extends(0).grant().window().tokens(), kWindow);
 }
 
 TEST(ModeRule, AVerificationStaysWithTheLongerWindow) {
@@ -123,11 +123,11 @@ TEST(ModeRule, AVerificationStaysWithTheLongerWindow) {
   s.core.ForceMode(ServiceMode::kRouted);
   s.Submit(7, "speculative");
   s.core.ForceMode(ServiceMode::kLargeAlone);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61}));
-  const v1::CommandFrame told = s.Told(S::kLarge);
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61}));
+  const wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.opens_size(), 1);
-  EXPECT_EQ(told.opens(0).turn().verify(), 2);
-  EXPECT_EQ(told.opens(0).turn().window().tokens(), kWindow);
+  EXPECT_EQ(told.opens(0).grant().verify(), 2);
+  EXPECT_EQ(told.opens(0).grant().window().tokens(), kWindow);
 }
 
 TEST(ModeRule, ATailThatIsNotVerifiedIsLeftToTheAlgorithm) {
@@ -136,10 +136,10 @@ TEST(ModeRule, ATailThatIsNotVerifiedIsLeftToTheAlgorithm) {
   s.core.ForceMode(ServiceMode::kRouted);
   s.Submit(7, "speculative");
   s.core.ForceMode(ServiceMode::kLargeAlone);
-  v1::RowReport row = S::Departing(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61});
-  row.mutable_departure()->set_verify(1);
+  wire::RowReport row = S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61});
+  row.mutable_handoff()->set_verify(1);
   s.Send(S::kSmall, row);
-  EXPECT_EQ(s.Told(S::kLarge).opens(0).turn().window().kind(), v1::Window::KIND_OWN_RULE);
+  EXPECT_EQ(s.Told(S::kLarge).opens(0).grant().window().kind(), wire::Window::KIND_OWN_RULE);
 }
 
 TEST(ModeRule, ALostWorkerLeavesTheRestOfTheWindowToTheNext) {
@@ -149,9 +149,9 @@ TEST(ModeRule, ALostWorkerLeavesTheRestOfTheWindowToTheNext) {
   s.Submit(Entropy(7));
   s.Send(S::kLarge, S::Row(1, 1, 3, {50, 50, 50, 50}, 2));
   s.WorkerGone(S::kLarge);
-  const v1::CommandFrame told = s.Told(21);
+  const wire::CommandFrame told = s.Told(21);
   ASSERT_EQ(told.opens_size(), 1);
-  EXPECT_EQ(told.opens(0).turn().window().tokens(), kWindow - 4);
+  EXPECT_EQ(told.opens(0).grant().window().tokens(), kWindow - 4);
 }
 
 TEST(ModeRule, WithoutALargeWorkerTheRequestIsRoutedUnderEveryPolicy) {
@@ -168,13 +168,13 @@ TEST(ModeRule, WithoutALargeWorkerTheRequestIsRoutedUnderEveryPolicy) {
     s.Send(S::kLarge, S::Row(2, 1, 3, {50}, 2));
     s.Told(S::kSmall);
     s.WorkerGone(S::kLarge);
-    const v1::CommandFrame told = s.Told(S::kSmall);
+    const wire::CommandFrame told = s.Told(S::kSmall);
     ASSERT_EQ(told.opens_size(), 1);
-    EXPECT_EQ(told.opens(0).turn().window().kind(), v1::Window::KIND_OWN_RULE);
+    EXPECT_EQ(told.opens(0).grant().window().kind(), wire::Window::KIND_OWN_RULE);
     EXPECT_THAT(told.opens(0).ids(), ElementsAre(1, 2, 3, 50));
     s.Heard();
     s.Send(S::kSmall, S::Row(2, 1, 4, {40}));
-    const v1::SchedulerFrame heard = s.Heard();
+    const wire::SchedulerFrame heard = s.Heard();
     EXPECT_FALSE(heard.chunks(0).large_alone());
     EXPECT_FALSE(heard.chunks(0).degraded()) << "its own rule still holds";
   }
@@ -184,8 +184,8 @@ TEST(ModeRule, AnAskedForLargeModelFollowsThePolicyOfTheEmptyPool) {
   S s(LargeAlone(LargePoolGone::kFail));
   s.Attach(Role::kSmall, S::kSmall);
   s.Connect();
-  s.Submit(Entropy(7, v1::SERVICE_MODE_LARGE_ALONE));
-  const v1::SchedulerFrame heard = s.Heard();
+  s.Submit(Entropy(7, api::SERVICE_MODE_LARGE_ALONE));
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).reason(), "large_pool_gone");
 }
@@ -193,7 +193,7 @@ TEST(ModeRule, AnAskedForLargeModelFollowsThePolicyOfTheEmptyPool) {
 TEST(ModeRule, AFullLargeWorkerIsNotQueuedFor) {
   S s(LargeAlone());
   s.Attach(Role::kSmall, S::kSmall);
-  v1::WorkerHello hello = S::Hello(Role::kLarge, "large");
+  wire::WorkerHello hello = S::Hello(Role::kLarge, "large");
   hello.set_max_sequences(1);
   s.Attach(S::kLarge, hello);
   s.Connect();
@@ -202,13 +202,13 @@ TEST(ModeRule, AFullLargeWorkerIsNotQueuedFor) {
   s.Submit(Entropy(8));
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1) << "it starts routed";
   // Its rule asks for the large model; the seat comes at the end of the other's window.
-  s.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
   s.ForgetFrames();
   s.Send(S::kLarge, WindowEnd(1, 1, 3, 64));
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1);
   ASSERT_EQ(s.Told(S::kLarge).closes_size(), 1);
   s.Closed(S::kLarge, 1);
-  const v1::CommandFrame told = s.Told(S::kLarge);
+  const wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.opens_size(), 1);
   EXPECT_EQ(told.opens(0).request(), 2u);
 }
@@ -216,12 +216,12 @@ TEST(ModeRule, AFullLargeWorkerIsNotQueuedFor) {
 TEST(ModeRule, AFullCacheOfTheLargeWorkerIsNotQueuedFor) {
   S s(LargeAlone());
   s.Attach(Role::kSmall, S::kSmall);
-  v1::WorkerHello hello = S::Hello(Role::kLarge, "large");
+  wire::WorkerHello hello = S::Hello(Role::kLarge, "large");
   hello.set_total_blocks(16);  // 256 ids.
   s.Attach(S::kLarge, hello);
   s.Connect();
   const auto submit = [&s](uint64_t handle) {
-    v1::Submit submit = Entropy(handle);
+    wire::Submit submit = Entropy(handle);
     for (int i = 3; i < 140; ++i) submit.add_ids(1);
     submit.mutable_spec()->set_prompt_length(140);
     s.Submit(submit);
@@ -233,29 +233,29 @@ TEST(ModeRule, AFullCacheOfTheLargeWorkerIsNotQueuedFor) {
 }
 
 TEST(ModeRule, GrowsAWindowButNeverCutsOne) {
-  RequestMachine::Pen own{.role = Role::kLarge};
-  v1::Window* const window = own.turn.mutable_window();
-  window->set_kind(v1::Window::KIND_TOKENS);
+  RequestMachine::DecodeGrant own{.role = Role::kLarge};
+  wire::Window* const window = own.terms.mutable_window();
+  window->set_kind(wire::Window::KIND_TOKENS);
   window->set_tokens(100);
-  EXPECT_EQ(WithLargeAloneWindow(own, kWindow).turn.window().tokens(), 100);
+  EXPECT_EQ(WithLargeAloneWindow(own, kWindow).terms.window().tokens(), 100);
   window->set_tokens(1);
-  EXPECT_EQ(WithLargeAloneWindow(own, kWindow).turn.window().tokens(), kWindow);
-  for (const auto kind : {v1::Window::KIND_UNTIL_END, v1::Window::KIND_DELIMITER}) {
+  EXPECT_EQ(WithLargeAloneWindow(own, kWindow).terms.window().tokens(), kWindow);
+  for (const auto kind : {wire::Window::KIND_UNTIL_END, wire::Window::KIND_DELIMITER}) {
     window->set_kind(kind);
-    const RequestMachine::Pen pen = WithLargeAloneWindow(own, kWindow);
-    EXPECT_EQ(pen.turn.window().kind(), kind);
-    EXPECT_TRUE(pen.large_alone);
-    EXPECT_FALSE(pen.own.has_value());
+    const RequestMachine::DecodeGrant grant = WithLargeAloneWindow(own, kWindow);
+    EXPECT_EQ(grant.terms.window().kind(), kind);
+    EXPECT_TRUE(grant.large_alone);
+    EXPECT_FALSE(grant.own.has_value());
   }
 }
 
 TEST(ModeRule, RefusesAServiceThatItDoesNotKnow) {
   S s;
   s.AttachAll();
-  s.Submit(Entropy(7, static_cast<v1::ServiceMode>(9)));
+  s.Submit(Entropy(7, static_cast<api::ServiceMode>(9)));
   EXPECT_EQ(s.Heard().rejections(0).message(),
             "request request-7: service_mode 9; allowed: 0 to 2");
-  v1::Submit submit = Entropy(8);
+  wire::Submit submit = Entropy(8);
   submit.mutable_spec()->set_ttft_slo_ms(-1);
   s.Submit(submit);
   EXPECT_EQ(s.Heard().rejections(0).message(),

@@ -10,18 +10,18 @@ namespace tokenrouter {
 
 SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
     : state_(options, term, parts.output),
-      conclusion_(&state_),
-      placement_(&state_, &conclusion_),
+      finisher_(&state_),
+      placement_(&state_, &finisher_),
       mode_(&state_, &placement_),
-      rows_(&state_, &conclusion_, &placement_, &mode_),
+      rows_(&state_, &finisher_, &placement_, &mode_),
       release_(&state_),
-      turns_(&state_),
+      leases_(&state_),
       steps_(&state_),
       notices_(&state_),
-      gateways_(&state_, &conclusion_, &placement_, &rows_, &mode_, std::move(parts.opening)),
-      workers_(&state_, &conclusion_, &placement_, &rows_, &turns_, &steps_) {
+      gateways_(&state_, &finisher_, &placement_, &rows_, &mode_, std::move(parts.opening)),
+      workers_(&state_, &finisher_, &placement_, &rows_, &leases_, &steps_) {
   TR_CHECK(state_.output != nullptr);
-  conclusion_.on_end = [this, observe = std::move(parts.on_end)](RequestMachine* request) {
+  finisher_.on_end = [this, observe = std::move(parts.on_end)](RequestMachine* request) {
     placement_.Ended(request);
     gateways_.Forget(*request);
     const int32_t generated = request->history().generated();
@@ -30,7 +30,8 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
   };
 }
 
-void SchedulerCore::OnGatewayFrame(StreamId stream, const v1::GatewayFrame& frame, absl::Time now) {
+void SchedulerCore::OnGatewayFrame(StreamId stream, const wire::GatewayFrame& frame,
+                                   absl::Time now) {
   state_.now = now;
   ++state_.counters.frames_in;
   if (frame.has_hello() == gateways_.Known(stream)) {
@@ -51,7 +52,7 @@ void SchedulerCore::OnGatewayFrame(StreamId stream, const v1::GatewayFrame& fram
   }
 }
 
-void SchedulerCore::OnWorkerFrame(StreamId stream, const v1::WorkerFrame& frame, absl::Time now) {
+void SchedulerCore::OnWorkerFrame(StreamId stream, const wire::WorkerFrame& frame, absl::Time now) {
   state_.now = now;
   ++state_.counters.frames_in;
   if (frame.has_hello() == workers_.Known(stream)) {
@@ -81,7 +82,7 @@ void SchedulerCore::OnWorkerGone(StreamId stream, absl::Time now) {
   if (const auto pair = workers_.OnGone(stream)) gateways_.PublishPair(*pair);
 }
 
-void SchedulerCore::ForgivePause(absl::Time now) {
+void SchedulerCore::ResetLiveness(absl::Time now) {
   for (const auto& [stream, worker] : state_.directory.workers()) worker->pulse.heard_at = now;
 }
 
@@ -89,27 +90,27 @@ void SchedulerCore::OnTick(absl::Time now) {
   state_.now = now;
   CloseDeadWorkers();
   RunTimers();
-  turns_.ExpireDue();
-  placement_.MakeRoomAnywhere();
-  notices_.TellRules();
+  leases_.ExpireDue();
+  placement_.AdmitToLargeKvAnywhere();
+  notices_.SendDeferral();
 }
 
 void SchedulerCore::Flush(absl::Time now) {
   state_.now = now;
-  placement_.MakeRoomOfEnded();
+  placement_.AdmitAfterEnds();
   // Small steps that begin now are what large rows may wait for; released rows begin large steps.
   steps_.StartDue();
   release_.ReleaseRows();
   steps_.StartDue();
-  turns_.GrantFree();
-  notices_.TellSteps();
+  leases_.GrantFree();
+  notices_.SendPeerSteps();
   Output* const output = state_.output;
   int sent = state_.outbox.workers.Flush(
       state_.term,
-      [output](StreamId stream, v1::CommandFrame* frame) { output->ToWorker(stream, frame); });
+      [output](StreamId stream, wire::CommandFrame* frame) { output->ToWorker(stream, frame); });
   sent += state_.outbox.gateways.Flush(
       state_.term,
-      [output](StreamId stream, v1::SchedulerFrame* frame) { output->ToGateway(stream, frame); });
+      [output](StreamId stream, wire::SchedulerFrame* frame) { output->ToGateway(stream, frame); });
   state_.counters.frames_out += sent;
 }
 
@@ -154,7 +155,7 @@ void SchedulerCore::RunTimers() {
         rows_.StallTimer(request);
         break;
       case Timer::Kind::kDeadline:
-        conclusion_.Reject(
+        finisher_.Reject(
             request, RejectReason::kDeadline, absl::StatusCode::kDeadlineExceeded,
             absl::StrCat("the deadline of ", request->spec().deadline_ms(), " ms has passed"));
         break;
@@ -172,10 +173,10 @@ void SchedulerCore::RaiseTerm(uint64_t heard) {
   state_.term = heard + 1;
 }
 
-void SchedulerCore::FillState(absl::Time now, v1::GetStateReply* reply) const {
+void SchedulerCore::FillState(absl::Time now, wire::GetStateReply* reply) const {
   reply->set_term(state_.term);
   for (const auto& [stream, worker] : state_.directory.workers()) {
-    v1::WorkerState* const out = reply->add_workers();
+    wire::WorkerState* const out = reply->add_workers();
     out->set_worker_id(worker->hello.worker_id());
     out->set_role(worker->hello.role());
     out->set_pair(worker->hello.pair());
@@ -190,7 +191,7 @@ void SchedulerCore::FillState(absl::Time now, v1::GetStateReply* reply) const {
   }
   for (int pair = 0; pair < state_.directory.pairs(); ++pair) {
     *reply->add_pairs() = gateways_.Status(pair);
-    v1::PairModel* const model = reply->add_models();
+    wire::PairModel* const model = reply->add_models();
     model->set_pair(state_.directory.pair(pair).name);
     state_.ModelOf(pair).Fill(state_.requests.live(pair), now, model);
     model->set_service_mode(state_.ModeOf(pair) == ServiceMode::kRouted ? "routed" : "large_alone");
@@ -201,7 +202,7 @@ absl::Duration SchedulerCore::OldestLargeWait(absl::Time now) const {
   absl::Duration oldest = absl::ZeroDuration();
   state_.requests.ForEach([&](const RequestMachine& request) {
     const bool waits =
-        request.pen().role == Role::kLarge &&
+        request.grant().role == Role::kLarge &&
         (request.phase() == Phase::kWaiting || request.phase() == Phase::kReleasable);
     if (waits) oldest = std::max(oldest, now - request.phase_since());
   });

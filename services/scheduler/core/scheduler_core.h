@@ -15,24 +15,25 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
 #include "services/scheduler/core/gateway_sessions.h"
 #include "services/scheduler/core/mode_rule.h"
-#include "services/scheduler/core/row_flow.h"
+#include "services/scheduler/core/row_report_handler.h"
 #include "services/scheduler/core/worker_sessions.h"
-#include "services/scheduler/dispatch/device_turns.h"
-#include "services/scheduler/dispatch/peer_notices.h"
-#include "services/scheduler/dispatch/release_control.h"
-#include "services/scheduler/placement/conclusion.h"
+#include "services/scheduler/dispatch/device_leases.h"
+#include "services/scheduler/dispatch/releaser.h"
+#include "services/scheduler/dispatch/worker_hints.h"
 #include "services/scheduler/placement/placement.h"
+#include "services/scheduler/placement/request_finisher.h"
 #include "services/scheduler/state/core_state.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
 class SchedulerCore {
  public:
   struct Parts {
-    OpeningRule opening;
+    InitialGrantRule opening;
     // Called for each request that ends, while it still exists; may be empty.
     std::function<void(const RequestMachine&, absl::Time now)> on_end;
     Output* output = nullptr;
@@ -43,13 +44,13 @@ class SchedulerCore {
   SchedulerCore(const SchedulerCore&) = delete;
   SchedulerCore& operator=(const SchedulerCore&) = delete;
 
-  void OnGatewayFrame(StreamId stream, const v1::GatewayFrame& frame, absl::Time now);
-  void OnWorkerFrame(StreamId stream, const v1::WorkerFrame& frame, absl::Time now);
+  void OnGatewayFrame(StreamId stream, const wire::GatewayFrame& frame, absl::Time now);
+  void OnWorkerFrame(StreamId stream, const wire::WorkerFrame& frame, absl::Time now);
   void OnGatewayGone(StreamId stream, absl::Time now);
   void OnWorkerGone(StreamId stream, absl::Time now);
   // The caller stood still until now and may not have heard what was said meanwhile: nobody's
   // silence counts from before. Call it ahead of OnTick.
-  void ForgivePause(absl::Time now);
+  void ResetLiveness(absl::Time now);
   // Watchdog, waits, deadlines, leases. Call it every 10 ms or so while there is work.
   void OnTick(absl::Time now);
   // Releases, grants and sends what the inputs since the last call produced.
@@ -78,7 +79,7 @@ class SchedulerCore {
   const RequestRegistry& requests() const { return state_.requests; }
   const WorkerDirectory& directory() const { return state_.directory; }
   int gateways() const { return gateways_.size(); }
-  void FillState(absl::Time now, v1::GetStateReply* reply) const;
+  void FillState(absl::Time now, wire::GetStateReply* reply) const;
   // Turns that wait for a place on a large worker.
   size_t large_waiting() const { return placement_.large_waiting(); }
   // Age of the oldest turn that waits for a large worker or for its release.
@@ -91,14 +92,14 @@ class SchedulerCore {
   void RunTimers();
 
   CoreState state_;
-  Conclusion conclusion_;
+  RequestFinisher finisher_;
   Placement placement_;
   ModeRule mode_;
-  RowFlow rows_;
-  ReleaseControl release_;
-  DeviceTurns turns_;
+  RowReportHandler rows_;
+  Releaser release_;
+  DeviceLeases leases_;
   StepTracker steps_;
-  PeerNotices notices_;
+  WorkerHints notices_;
   GatewaySessions gateways_;
   WorkerSessions workers_;
 };

@@ -16,13 +16,13 @@ TEST(SchedulerCore, OpensOnASmallWorkerWithTheWholeHistory) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  const v1::CommandFrame told = s.Told(S::kSmall);
+  const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_EQ(told.opens_size(), 1);
-  const v1::Open& open = told.opens(0);
+  const wire::Open& open = told.opens(0);
   EXPECT_EQ(open.epoch(), 1u);
   EXPECT_THAT(open.ids(), ElementsAre(1, 2, 3));
   EXPECT_EQ(open.tail(), 0);
-  EXPECT_EQ(open.turn().window().kind(), v1::Window::KIND_UNTIL_END);
+  EXPECT_EQ(open.grant().window().kind(), wire::Window::KIND_UNTIL_END);
   EXPECT_EQ(open.credit(), 3 + 64);
   EXPECT_EQ(told.term(), S::kTerm);
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 0);
@@ -34,7 +34,7 @@ TEST(SchedulerCore, StreamsCommittedTokensWithAuthorsAndState) {
   s.Submit(7);
   s.ForgetFrames();
   s.Send(S::kSmall, S::Row(1, 1, 3, {40, 41}));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 1);
   EXPECT_EQ(heard.chunks(0).handle(), 7u);
   EXPECT_EQ(heard.chunks(0).base_position(), 3);
@@ -56,7 +56,7 @@ TEST(SchedulerCore, CountsTheRequestsThatReadTheirPrompt) {
   EXPECT_EQ(s.core.requests().reading(0), 2);
   s.Cancel(8);
   EXPECT_EQ(s.core.requests().reading(0), 1);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 6, {43}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 6, {43}), Role::kLarge));
   EXPECT_EQ(s.core.requests().reading(0), 2) << "the large side has not read it";
   s.Send(S::kLarge, S::Row(1, 1, 7, {44}, 2));
   EXPECT_EQ(s.core.requests().reading(0), 1);
@@ -68,62 +68,62 @@ TEST(SchedulerCore, SaysWithTheFirstIdsHowMuchOfThePromptWasCachedWhereItOpened)
   S s;
   s.AttachAll();
   s.Submit(7);
-  v1::RowReport opening = S::Departing(S::Row(1, 1, 3, {}), Role::kLarge);
+  wire::RowReport opening = S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge);
   opening.set_cached_ids(2);
   s.Send(S::kSmall, opening);
   s.ForgetFrames();
-  v1::RowReport large = S::Row(1, 1, 3, {40}, 2);
+  wire::RowReport large = S::Row(1, 1, 3, {40}, 2);
   large.set_cached_ids(1);  // Of the other side's cache: it did not open.
   s.Send(S::kLarge, large);
   s.Send(S::kLarge, S::Row(1, 1, 4, {41}, 2));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 2);
   EXPECT_EQ(heard.chunks(0).cached_tokens(), 2);
   EXPECT_EQ(heard.chunks(1).cached_tokens(), 0);
 }
 
-TEST(SchedulerCore, HandsThePenOverAndBackWithOnlyUnseenIds) {
+TEST(SchedulerCore, HandsTheGrantOverAndBackWithOnlyUnseenIds) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
-  v1::CommandFrame large = s.Told(S::kLarge);
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
+  wire::CommandFrame large = s.Told(S::kLarge);
   ASSERT_EQ(large.opens_size(), 1);
   EXPECT_THAT(large.opens(0).ids(), ElementsAre(1, 2, 3, 40));
   EXPECT_THAT(large.releases(), ElementsAre(1u));
 
   s.ForgetFrames();
-  s.Send(S::kLarge, S::Departing(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
-  v1::CommandFrame small = s.Told(S::kSmall);
+  s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
+  wire::CommandFrame small = s.Told(S::kSmall);
   ASSERT_EQ(small.extends_size(), 1);
   EXPECT_EQ(small.extends(0).base(), 4);
   EXPECT_THAT(small.extends(0).ids(), ElementsAre(50));
   EXPECT_EQ(small.releases_size(), 0);
 
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 5, {41, 42}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 5, {41, 42}), Role::kLarge));
   large = s.Told(S::kLarge);
   EXPECT_EQ(large.opens_size(), 0);
   ASSERT_EQ(large.extends_size(), 1);
   EXPECT_EQ(large.extends(0).base(), 5);
   EXPECT_THAT(large.extends(0).ids(), ElementsAre(41, 42));
   EXPECT_THAT(large.releases(), ElementsAre(1u));
-  EXPECT_EQ(s.core.counters().departures[Index(Role::kLarge)], 2u);
+  EXPECT_EQ(s.core.counters().handoffs[Index(Role::kLarge)], 2u);
 }
 
 TEST(SchedulerCore, TakesATentativeTailToBeVerifiedAndTruncatesTheOtherSide) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61, 62}));
-  const v1::CommandFrame large = s.Told(S::kLarge);
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61, 62}));
+  const wire::CommandFrame large = s.Told(S::kLarge);
   ASSERT_EQ(large.opens_size(), 1);
   EXPECT_THAT(large.opens(0).ids(), ElementsAre(1, 2, 3, 60, 61, 62));
   EXPECT_EQ(large.opens(0).tail(), 3);
-  EXPECT_EQ(large.opens(0).turn().verify(), 3);
+  EXPECT_EQ(large.opens(0).grant().verify(), 3);
   // One draft is kept, the second is replaced.
   s.ForgetFrames();
-  s.Send(S::kLarge, S::Departing(S::Row(1, 1, 3, {60, 70}, 2), Role::kSmall));
-  const v1::CommandFrame small = s.Told(S::kSmall);
+  s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 3, {60, 70}, 2), Role::kSmall));
+  const wire::CommandFrame small = s.Told(S::kSmall);
   ASSERT_EQ(small.extends_size(), 1);
   EXPECT_EQ(small.extends(0).base(), 4);
   EXPECT_THAT(small.extends(0).ids(), ElementsAre(70));
@@ -134,15 +134,15 @@ TEST(SchedulerCore, ClosesBothSidesAndEndsTheStreamAtTheFinish) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
-  s.Send(S::kLarge, S::Departing(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
   s.ForgetFrames();
   s.Send(S::kSmall, S::Finished(S::Row(1, 1, 5, {999}), 6));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 1);
   EXPECT_THAT(heard.chunks(0).ids(), ElementsAre(999));
   EXPECT_EQ(heard.chunks(0).finish().position(), 6);
-  EXPECT_EQ(heard.chunks(0).finish().reason(), v1::FINISH_REASON_STOP);
+  EXPECT_EQ(heard.chunks(0).finish().reason(), api::FINISH_REASON_STOP);
   EXPECT_EQ(s.Told(S::kSmall).closes_size(), 1);
   EXPECT_EQ(s.Told(S::kLarge).closes_size(), 1);
   EXPECT_EQ(s.core.requests().size(), 0);
@@ -151,16 +151,16 @@ TEST(SchedulerCore, ClosesBothSidesAndEndsTheStreamAtTheFinish) {
 TEST(SchedulerCore, EndsAtMaxNewTokensThoughTheWorkerWentOn) {
   S s;
   s.AttachAll();
-  v1::Submit submit = S::MakeSubmit(7);
+  wire::Submit submit = S::MakeSubmit(7);
   submit.mutable_spec()->mutable_stop()->set_max_new_tokens(2);
   s.Submit(submit);
   s.ForgetFrames();
   s.Send(S::kSmall, S::Row(1, 1, 3, {40, 41, 42}));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 1);
   EXPECT_THAT(heard.chunks(0).ids(), ElementsAre(40, 41));
   EXPECT_EQ(heard.chunks(0).authors().size(), 2u);
-  EXPECT_EQ(heard.chunks(0).finish().reason(), v1::FINISH_REASON_LENGTH);
+  EXPECT_EQ(heard.chunks(0).finish().reason(), api::FINISH_REASON_LENGTH);
   EXPECT_EQ(s.core.counters().overrun_tokens[Index(Author::kSmall)], 1u);
 }
 
@@ -170,13 +170,13 @@ TEST(SchedulerCore, LetsTheSmallestFinishPositionOfTheGatewayWin) {
   s.Submit(7);
   s.Send(S::kSmall, S::Row(1, 1, 3, {40, 41, 42}));
   s.ForgetFrames();
-  v1::GatewayFrame frame;
-  v1::GatewayFinish* const end = frame.add_finishes();
+  wire::GatewayFrame frame;
+  wire::GatewayFinish* const end = frame.add_finishes();
   end->set_handle(7);
   end->mutable_finish()->set_position(4);
-  end->mutable_finish()->set_reason(v1::FINISH_REASON_STOP);
+  end->mutable_finish()->set_reason(api::FINISH_REASON_STOP);
   s.ToCore(S::kGateway, frame);
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 1);
   EXPECT_EQ(heard.chunks(0).ids_size(), 0);
   EXPECT_EQ(heard.chunks(0).finish().position(), 4);
@@ -196,15 +196,15 @@ TEST(SchedulerCore, DropsARowOfAnOldEpoch) {
   EXPECT_EQ(s.Dropped(DropReason::kEpoch), 1u);
 }
 
-TEST(SchedulerCore, DropsARowOfTheSideWithoutThePen) {
+TEST(SchedulerCore, DropsARowOfTheSideWithoutTheGrant) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   s.ForgetFrames();
   s.Send(S::kSmall, S::Row(1, 1, 4, {41}));
   EXPECT_EQ(s.Heard().chunks_size(), 0);
-  EXPECT_EQ(s.Dropped(DropReason::kPen), 1u);
+  EXPECT_EQ(s.Dropped(DropReason::kNotGranted), 1u);
 }
 
 TEST(SchedulerCore, ReopensASideWhoseRowsDoNotFitTheHistory) {
@@ -216,7 +216,7 @@ TEST(SchedulerCore, ReopensASideWhoseRowsDoNotFitTheHistory) {
   s.Send(S::kSmall, S::Row(1, 1, 3, {40}));  // A duplicate.
   EXPECT_EQ(s.Heard().chunks_size(), 0);
   EXPECT_EQ(s.Dropped(DropReason::kBase), 1u);
-  const v1::CommandFrame told = s.Told(S::kSmall);
+  const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_EQ(told.opens_size(), 1);
   EXPECT_EQ(told.opens(0).epoch(), 2u);
   EXPECT_THAT(told.opens(0).ids(), ElementsAre(1, 2, 3, 40));
@@ -230,9 +230,9 @@ TEST(SchedulerCore, TakesNoOffenceAtALateParkingReport) {
   s.Submit(7);
   s.Send(S::kSmall, S::Row(1, 1, 3, {40}));
   s.ForgetFrames();
-  v1::RowReport parked = S::Row(1, 1, 3, {});
-  parked.set_parked(true);
-  s.Send(S::kSmall, parked);
+  wire::RowReport credit_blocked = S::Row(1, 1, 3, {});
+  credit_blocked.set_credit_blocked(true);
+  s.Send(S::kSmall, credit_blocked);
   EXPECT_EQ(s.Dropped(DropReason::kBase), 1u);
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0);
 }
@@ -245,7 +245,7 @@ TEST(SchedulerCore, GivesUpOnAWorkerThatNeverFits) {
   s.Submit(7);
   s.ForgetFrames();
   for (uint32_t epoch = 1; epoch <= 3; ++epoch) s.Send(S::kSmall, S::Row(1, epoch, 99, {40}));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).reason(), "reopen_limit");
   EXPECT_EQ(s.Told(S::kSmall).closes_size(), 1);
@@ -255,13 +255,13 @@ TEST(SchedulerCore, DropsMalformedRows) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  v1::RowReport row = S::Row(1, 1, 3, {40});
+  wire::RowReport row = S::Row(1, 1, 3, {40});
   row.set_authors("\1\1");
   s.Send(S::kSmall, row);
   row = S::Row(1, 2, 3, {40}, 3);
   s.Send(S::kSmall, row);
   row = S::Row(1, 3, 3, {40});
-  row.mutable_departure();  // To nobody.
+  row.mutable_handoff();  // To nobody.
   s.Send(S::kSmall, row);
   row = S::Row(1, 4, 3, {40});
   row.set_state(std::string(65, 'x'));
@@ -274,7 +274,7 @@ TEST(SchedulerCore, DropsFramesOfAnotherTermAndRowsOfEndedRequests) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  v1::WorkerFrame frame;
+  wire::WorkerFrame frame;
   *frame.add_rows() = S::Row(1, 1, 3, {40});
   frame.set_term(S::kTerm - 1);
   s.ToCoreAsIs(S::kSmall, frame);
@@ -288,19 +288,19 @@ TEST(SchedulerCore, SendsAllIdsBeyondWhatTheWorkerSaysItHas) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   s.ForgetFrames();
-  v1::WorkerFrame frame;
-  v1::NeedIds* const need = frame.add_need_ids();
+  wire::WorkerFrame frame;
+  wire::NeedIds* const need = frame.add_need_ids();
   need->set_request(1);
   need->set_epoch(1);
   need->set_have(2);
   s.ToCore(S::kLarge, frame);
-  v1::CommandFrame told = s.Told(S::kLarge);
+  wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.extends_size(), 1);
   EXPECT_EQ(told.extends(0).base(), 2);
   EXPECT_THAT(told.extends(0).ids(), ElementsAre(3, 40));
-  EXPECT_TRUE(told.extends(0).has_turn());
+  EXPECT_TRUE(told.extends(0).has_grant());
   EXPECT_THAT(told.releases(), ElementsAre(1u));
   // Of a sequence that it does not have at all only an Open helps.
   frame.mutable_need_ids(0)->set_have(0);
@@ -325,7 +325,7 @@ TEST(SchedulerCore, BatchesEverythingOfOneInputIntoOneFramePerPeer) {
   s.AttachAll();
   for (uint64_t handle = 1; handle <= 4; ++handle) s.Submit(handle);
   s.ForgetFrames();
-  v1::WorkerFrame frame;
+  wire::WorkerFrame frame;
   for (uint64_t key = 1; key <= 4; ++key) *frame.add_rows() = S::Row(key, 1, 3, {40});
   s.ToCore(S::kSmall, frame);
   ASSERT_EQ(s.peers.gateway_frames[S::kGateway].size(), 1u);

@@ -30,7 +30,7 @@ class Random {
 };
 
 struct Request {
-  v1::GenerationSpec spec;
+  wire::GenerationSpec spec;
   absl::Time submitted;
   absl::Time committed;
   int generated = 0;
@@ -40,7 +40,7 @@ struct Request {
 struct Row {
   uint32_t epoch = 0;
   Position length = 0;  // Committed.
-  bool turn = false;
+  bool granted = false;
   bool released = false;
   absl::Time since;  // When it could run first.
 };
@@ -52,10 +52,10 @@ struct Worker {
   bool shared = false;
   std::map<uint64_t, Row> rows;
   // Its turn, on a shared device.
-  uint64_t turn = 0;
+  uint64_t lease_id = 0;
   bool held = false;
   absl::Time turn_ends;
-  int yield_at = 0, departures = 0;
+  int yield_at = 0, handoffs = 0;
   // Its step.
   std::vector<uint64_t> running;
   absl::Time step_began, step_ends = absl::InfiniteFuture();
@@ -117,7 +117,7 @@ class Load {
     worker.base = Ms(role == Role::kSmall ? random_.Between(1, 8) : random_.Between(5, 30));
     worker.per_row = Ms(0.1 * random_.Between(0, 10));
     longest_step_ = std::max(longest_step_, 1.2 * (worker.base + 12 * worker.per_row));
-    v1::WorkerHello hello = S::Hello(role, std::to_string(stream));
+    wire::WorkerHello hello = S::Hello(role, std::to_string(stream));
     hello.set_max_sequences(0);
     if (shared) hello.set_device_key("device");
     workers_.push_back(std::move(worker));
@@ -137,10 +137,10 @@ class Load {
   void Submit() {
     --requests_left_;
     const uint64_t key = requests_.size() + 1;
-    v1::Submit submit = S::MakeSubmit(key);
-    v1::GenerationSpec& spec = *submit.mutable_spec();
+    wire::Submit submit = S::MakeSubmit(key);
+    wire::GenerationSpec& spec = *submit.mutable_spec();
     spec.mutable_stop()->set_max_new_tokens(random_.Between(5, 40));
-    spec.set_service_mode(v1::SERVICE_MODE_ROUTED);
+    spec.set_service_mode(api::SERVICE_MODE_ROUTED);
     if (random_.Chance(0.4)) spec.set_max_defer_ms(random_.Between(1, 80));
     if (random_.Chance(0.3)) spec.set_ttft_slo_ms(random_.Between(1, 200));
     if (random_.Chance(0.3)) spec.set_token_slo_ms(random_.Between(1, 100));
@@ -153,21 +153,21 @@ class Load {
     for (bool news = true; news;) {
       news = false;
       for (Worker& worker : workers_) {
-        const v1::CommandFrame told = s_.Told(worker.stream);
+        const wire::CommandFrame told = s_.Told(worker.stream);
         if (told.ByteSizeLong() == 0) continue;
         news = true;
         Apply(&worker, told);
       }
-      const v1::SchedulerFrame heard = s_.Heard();
+      const wire::SchedulerFrame heard = s_.Heard();
       EXPECT_EQ(heard.rejections_size(), 0) << heard.ShortDebugString();
-      for (const v1::TokenChunk& chunk : heard.chunks()) {
+      for (const wire::TokenChunk& chunk : heard.chunks()) {
         news = true;
         Hear(chunk);
       }
     }
   }
 
-  void Hear(const v1::TokenChunk& chunk) {
+  void Hear(const wire::TokenChunk& chunk) {
     Request& request = requests_[chunk.handle() - 1];
     request.generated += chunk.ids_size();
     if (chunk.ids_size() > 0) request.committed = s_.now;
@@ -180,25 +180,25 @@ class Load {
     }
   }
 
-  void Apply(Worker* worker, const v1::CommandFrame& told) {
-    const auto turn = [&](Row* row) {
-      row->turn = true;
+  void Apply(Worker* worker, const wire::CommandFrame& told) {
+    const auto grant = [&](Row* row) {
+      row->granted = true;
       row->released = worker->role == Role::kSmall;
       row->since = s_.now;
     };
-    for (const v1::Open& open : told.opens()) {
+    for (const wire::Open& open : told.opens()) {
       Row& row = worker->rows[open.request()];
       row = {.epoch = open.epoch(), .length = open.ids_size()};
-      if (open.has_turn()) turn(&row);
+      if (open.has_grant()) grant(&row);
     }
-    for (const v1::Extend& extend : told.extends()) {
+    for (const wire::Extend& extend : told.extends()) {
       Row& row = worker->rows[extend.request()];
       row.length = extend.base() + extend.ids_size();
-      if (extend.has_turn()) turn(&row);
+      if (extend.has_grant()) grant(&row);
     }
     for (const uint64_t request : told.releases()) worker->rows[request].released = true;
-    v1::WorkerFrame closed;
-    for (const v1::Close& close : told.closes()) {
+    wire::WorkerFrame closed;
+    for (const wire::Close& close : told.closes()) {
       worker->rows.erase(close.request());
       closed.add_closed(close.request());
     }
@@ -207,23 +207,23 @@ class Load {
     StartStep(worker);
   }
 
-  void Grant(Worker* worker, const v1::Lease& lease) {
+  void Grant(Worker* worker, const wire::Lease& lease) {
     const absl::Time ends = s_.now + Ms(lease.max_ms());
-    if (lease.turn() == worker->turn) {
+    if (lease.lease_id() == worker->lease_id) {
       worker->turn_ends = std::min(worker->turn_ends, ends);
       return;
     }
     for (const Worker& other : workers_) EXPECT_FALSE(other.held) << "two turns at once";
-    worker->turn = lease.turn();
+    worker->lease_id = lease.lease_id();
     worker->turn_ends = ends;
-    worker->yield_at = lease.yield_at_departures();
-    worker->departures = 0;
+    worker->yield_at = lease.yield_at_handoffs();
+    worker->handoffs = 0;
     worker->held = true;
   }
 
   int Ready(const Worker& worker) const {
     return static_cast<int>(std::count_if(worker.rows.begin(), worker.rows.end(), [](auto& row) {
-      return row.second.turn && row.second.released;
+      return row.second.granted && row.second.released;
     }));
   }
 
@@ -231,14 +231,14 @@ class Load {
     if (worker->step_ends != absl::InfiniteFuture()) return;
     if (worker->shared && !worker->held) return;
     if (worker->held && (Ready(*worker) == 0 || s_.now >= worker->turn_ends)) {
-      v1::WorkerFrame frame;
+      wire::WorkerFrame frame;
       AddReturn(worker, &frame);
       if (frame.has_lease_return()) s_.ToCore(worker->stream, frame);
       return;
     }
     if (Ready(*worker) == 0) return;
     for (auto& [key, row] : worker->rows) {
-      if (!row.turn || !row.released) continue;
+      if (!row.granted || !row.released) continue;
       worker->running.push_back(key);
       Check(*worker, key, row);
     }
@@ -252,7 +252,7 @@ class Load {
   // That the row starts in time.
   void Check(const Worker& worker, uint64_t key, const Row& row) {
     const Request& request = requests_[key - 1];
-    const v1::GenerationSpec& spec = request.spec;
+    const wire::GenerationSpec& spec = request.spec;
     absl::Duration most = options_.defer_cap;
     if (spec.max_defer_ms() > 0) most = std::min(most, Ms(spec.max_defer_ms()));
     absl::Time bound = row.since + most;
@@ -268,17 +268,17 @@ class Load {
         << " under " << DescribePolicy(options_.batching, worker.shared);
   }
 
-  void AddReturn(Worker* worker, v1::WorkerFrame* frame) {
+  void AddReturn(Worker* worker, wire::WorkerFrame* frame) {
     const int ready = Ready(*worker);
-    const bool left = worker->yield_at > 0 && worker->departures >= worker->yield_at;
+    const bool left = worker->yield_at > 0 && worker->handoffs >= worker->yield_at;
     if (!worker->held || (ready > 0 && s_.now < worker->turn_ends && !left)) return;
     worker->held = false;
-    frame->mutable_lease_return()->set_turn(worker->turn);
+    frame->mutable_lease_return()->set_lease_id(worker->lease_id);
     frame->mutable_lease_return()->set_ready(ready);
   }
 
   void EndStep(Worker* worker) {
-    v1::WorkerFrame frame;
+    wire::WorkerFrame frame;
     const auto rows = static_cast<int32_t>(worker->running.size());
     frame.mutable_step()->set_rows(rows);
     frame.mutable_step()->set_new_ids(rows);
@@ -296,18 +296,18 @@ class Load {
     Deliver();
   }
 
-  void EndRow(Worker* worker, uint64_t key, Row* row, v1::WorkerFrame* frame) {
+  void EndRow(Worker* worker, uint64_t key, Row* row, wire::WorkerFrame* frame) {
     const bool small = worker->role == Role::kSmall;
-    const bool departs = random_.Chance(small ? r_ : q_);
+    const bool hands_off = random_.Chance(small ? r_ : q_);
     std::vector<TokenId> ids;
-    if (!small || !departs) ids.push_back(40);
-    v1::RowReport report = S::Row(key, row->epoch, row->length, ids, small ? 1 : 2);
+    if (!small || !hands_off) ids.push_back(40);
+    wire::RowReport report = S::Row(key, row->epoch, row->length, ids, small ? 1 : 2);
     row->length += static_cast<Position>(ids.size());
     row->since = s_.now;
-    if (departs) {
-      report = S::Departing(report, small ? Role::kLarge : Role::kSmall);
-      row->turn = row->released = false;
-      ++worker->departures;
+    if (hands_off) {
+      report = S::HandingOff(report, small ? Role::kLarge : Role::kSmall);
+      row->granted = row->released = false;
+      ++worker->handoffs;
     }
     *frame->add_rows() = report;
   }

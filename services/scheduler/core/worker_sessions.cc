@@ -7,7 +7,7 @@
 
 namespace tokenrouter {
 
-std::optional<int> WorkerSessions::OnHello(StreamId stream, const v1::WorkerHello& hello) {
+std::optional<int> WorkerSessions::OnHello(StreamId stream, const wire::WorkerHello& hello) {
   // The same process again: its old stream is dead, whether or not we noticed.
   if (const AttachedWorker* const old = state_->directory.FindById(hello.worker_id())) {
     const StreamId old_stream = old->stream;
@@ -46,13 +46,13 @@ void WorkerSessions::ClosePeers(StreamId newcomer, const Pair& pair) {
 }
 
 void WorkerSessions::FillAttached(StreamId stream, const Pair& pair) {
-  v1::Attached* const attached = state_->outbox.workers.Get(stream).mutable_attached();
+  wire::Attached* const attached = state_->outbox.workers.Get(stream).mutable_attached();
   attached->set_protocol_version(kProtocolVersion);
   attached->set_usable_ids(pair.usable_ids);
   attached->clear_stop_ids();
   attached->mutable_stop_ids()->Add(pair.stop_ids.begin(), pair.stop_ids.end());
-  attached->set_read_ahead(state_->options.large_prefill == LargePrefill::kEager &&
-                           state_->directory.Find(stream)->role == Role::kLarge);
+  attached->set_background_prefill(state_->options.large_prefill == LargePrefill::kEager &&
+                                   state_->directory.Find(stream)->role == Role::kLarge);
   attached->set_heartbeat_ms(
       static_cast<int32_t>(absl::ToInt64Milliseconds(state_->options.heartbeat)));
   attached->set_keep_unclaimed_ms(
@@ -61,23 +61,25 @@ void WorkerSessions::FillAttached(StreamId stream, const Pair& pair) {
 
 void WorkerSessions::PlaceModel(int pair) {
   const bool shared = state_->directory.SharesDevice(pair);
-  const absl::Duration turn = shared ? state_->options.lease_max : absl::InfiniteDuration();
-  state_->ModelOf(pair).Place(shared, std::min(state_->directory.MaxStep(pair), turn));
+  const absl::Duration longest_lease =
+      shared ? state_->options.lease_max : absl::InfiniteDuration();
+  state_->ModelOf(pair).SetTopology(shared,
+                                    std::min(state_->directory.MaxStep(pair), longest_lease));
 }
 
-void WorkerSessions::Learn(const v1::WorkerHello& hello, int pair) {
+void WorkerSessions::Learn(const wire::WorkerHello& hello, int pair) {
   PairModel& model = state_->ModelOf(pair);
   PlaceModel(pair);
-  const Role role = hello.role() == v1::ROLE_SMALL ? Role::kSmall : Role::kLarge;
+  const Role role = hello.role() == api::ROLE_SMALL ? Role::kSmall : Role::kLarge;
   // One worker's samples say nothing new once others have served.
   if (model.curve(role).observations() > hello.samples_size()) return;
-  for (const v1::StepSample& sample : hello.samples()) {
+  for (const wire::StepSample& sample : hello.samples()) {
     model.ObserveStep(role, sample.rows(), sample.new_ids(),
                       absl::Microseconds(sample.elapsed_us()));
   }
 }
 
-void WorkerSessions::Observe(AttachedWorker* worker, const v1::WorkerFrame& frame) {
+void WorkerSessions::Observe(AttachedWorker* worker, const wire::WorkerFrame& frame) {
   worker->pulse.heard_at = state_->now;
   if (frame.has_step()) {
     worker->pulse.step_elapsed = absl::ZeroDuration();
@@ -97,16 +99,16 @@ void WorkerSessions::Observe(AttachedWorker* worker, const v1::WorkerFrame& fram
   }
 }
 
-void WorkerSessions::OnFrame(StreamId stream, const v1::WorkerFrame& frame) {
+void WorkerSessions::OnFrame(StreamId stream, const wire::WorkerFrame& frame) {
   AttachedWorker* const worker = state_->directory.Find(stream);
   if (worker == nullptr) return;
   Observe(worker, frame);
   if (frame.draining()) worker->draining = true;
   if (frame.has_step()) steps_->Ended(worker, frame.step());
-  for (const v1::RowReport& row : frame.rows()) rows_->OnRow(worker, row);
-  for (const v1::NeedIds& need : frame.need_ids()) rows_->OnNeedIds(worker, need);
+  for (const wire::RowReport& row : frame.rows()) rows_->OnRow(worker, row);
+  for (const wire::NeedIds& need : frame.need_ids()) rows_->OnNeedIds(worker, need);
   for (const uint64_t closed : frame.closed()) rows_->OnClosed(worker, closed);
-  if (frame.has_lease_return()) turns_->OnReturn(worker, frame.lease_return());
+  if (frame.has_lease_return()) leases_->OnReturn(worker, frame.lease_return());
   if (frame.closed_size() > 0) placement_->RetryWaiting(worker->pair);
 }
 
@@ -116,7 +118,7 @@ std::optional<int> WorkerSessions::OnGone(StreamId stream) {
   const Role role = worker->role;
   const int pair = worker->pair;
   const std::vector<uint64_t> requests(worker->open.begin(), worker->open.end());
-  turns_->OnGone(*worker);
+  leases_->OnGone(*worker);
   steps_->Gone(*worker);
   state_->directory.Remove(stream, state_->now);
   PlaceModel(pair);
@@ -130,19 +132,19 @@ std::optional<int> WorkerSessions::OnGone(StreamId stream) {
 }
 
 void WorkerSessions::SideLost(RequestMachine* request, Role role) {
-  const bool wrote = request->pen().role == role && (request->phase() == Phase::kRunning ||
-                                                     request->phase() == Phase::kReleasable);
+  const bool wrote = request->grant().role == role && (request->phase() == Phase::kRunning ||
+                                                       request->phase() == Phase::kReleasable);
   if (wrote) CountIdle(state_, request);
   request->LoseSide(role, ReopenCause::kWorkerLost);
   if (!wrote) return;
   request->CountReopen();
   if (request->reopens() <= state_->options.max_reopens) {
-    placement_->Forward(request);
+    placement_->DispatchGrant(request);
     return;
   }
-  conclusion_->Reject(request, RejectReason::kReopenLimit, absl::StatusCode::kUnavailable,
-                      absl::StrCat("lost ", request->reopens(),
-                                   " workers in a row without a single token in between"));
+  finisher_->Reject(request, RejectReason::kReopenLimit, absl::StatusCode::kUnavailable,
+                    absl::StrCat("lost ", request->reopens(),
+                                 " workers in a row without a single token in between"));
 }
 
 std::vector<std::pair<StreamId, absl::Status>> WorkerSessions::Dead() const {
@@ -172,7 +174,7 @@ absl::Status WorkerSessions::Drain(const std::string& worker_id) {
 
 void WorkerSessions::CloseAll(const absl::Status& why) {
   for (const StreamId stream : state_->directory.Streams()) {
-    turns_->OnGone(*state_->directory.Find(stream));
+    leases_->OnGone(*state_->directory.Find(stream));
     state_->directory.Remove(stream, state_->now);
     state_->outbox.workers.Forget(stream);
     state_->output->CloseWorker(stream, why);

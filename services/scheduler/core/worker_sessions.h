@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "services/scheduler/core/row_flow.h"
-#include "services/scheduler/dispatch/device_turns.h"
+#include "services/scheduler/core/row_report_handler.h"
+#include "services/scheduler/dispatch/device_leases.h"
 #include "services/scheduler/dispatch/step_tracker.h"
 #include "services/scheduler/placement/placement.h"
 #include "services/scheduler/state/core_state.h"
@@ -19,19 +19,19 @@ namespace tokenrouter {
 class WorkerSessions {
  public:
   // All must outlive this object.
-  WorkerSessions(CoreState* state, Conclusion* conclusion, Placement* placement, RowFlow* rows,
-                 DeviceTurns* turns, StepTracker* steps)
+  WorkerSessions(CoreState* state, RequestFinisher* finisher, Placement* placement,
+                 RowReportHandler* rows, DeviceLeases* leases, StepTracker* steps)
       : state_(state),
-        conclusion_(conclusion),
+        finisher_(finisher),
         placement_(placement),
         rows_(rows),
-        turns_(turns),
+        leases_(leases),
         steps_(steps) {}
 
   bool Known(StreamId stream) const { return state_->directory.Find(stream) != nullptr; }
   // The pair that changed, or nothing when the worker was refused.
-  std::optional<int> OnHello(StreamId stream, const v1::WorkerHello& hello);
-  void OnFrame(StreamId stream, const v1::WorkerFrame& frame);
+  std::optional<int> OnHello(StreamId stream, const wire::WorkerHello& hello);
+  void OnFrame(StreamId stream, const wire::WorkerFrame& frame);
   // The pair that changed, or nothing when the stream was not attached.
   std::optional<int> OnGone(StreamId stream);
   // Streams that the watchdog gives up, in ascending order.
@@ -42,18 +42,18 @@ class WorkerSessions {
   void CloseAll(const absl::Status& why);
 
  private:
-  void Learn(const v1::WorkerHello& hello, int pair);
+  void Learn(const wire::WorkerHello& hello, int pair);
   void PlaceModel(int pair);
-  void Observe(AttachedWorker* worker, const v1::WorkerFrame& frame);
+  void Observe(AttachedWorker* worker, const wire::WorkerFrame& frame);
   void ClosePeers(StreamId newcomer, const Pair& pair);
   void FillAttached(StreamId stream, const Pair& pair);
   void SideLost(RequestMachine* request, Role role);
 
   CoreState* const state_;
-  Conclusion* const conclusion_;
+  RequestFinisher* const finisher_;
   Placement* const placement_;
-  RowFlow* const rows_;
-  DeviceTurns* const turns_;
+  RowReportHandler* const rows_;
+  DeviceLeases* const leases_;
   StepTracker* const steps_;
 };
 

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using S = ScriptedScheduler;
 
-std::string Refusal(S* s, StreamId stream, const v1::WorkerHello& hello) {
+std::string Refusal(S* s, StreamId stream, const wire::WorkerHello& hello) {
   s->Attach(stream, hello);
   const auto found = s->peers.closed_workers.find(stream);
   return found == s->peers.closed_workers.end() ? "" : std::string(found->second.message());
@@ -21,13 +21,13 @@ std::string Refusal(S* s, StreamId stream, const v1::WorkerHello& hello) {
 
 TEST(WorkerHello, IsAnsweredWithWhatThePairAllows) {
   S s;
-  v1::WorkerHello small = S::Hello(Role::kSmall, "small");
+  wire::WorkerHello small = S::Hello(Role::kSmall, "small");
   small.set_usable_ids(900);
   small.clear_eos_ids();
   small.add_eos_ids(7);
   s.Attach(S::kSmall, small);
   s.Attach(Role::kLarge, S::kLarge);
-  const v1::CommandFrame told = s.Told(S::kLarge);
+  const wire::CommandFrame told = s.Told(S::kLarge);
   EXPECT_EQ(told.attached().usable_ids(), 900);
   EXPECT_THAT(told.attached().stop_ids(), ElementsAre(7, 999));
   EXPECT_EQ(told.attached().heartbeat_ms(), 1000);
@@ -41,7 +41,7 @@ TEST(WorkerHello, IsAnsweredWithWhatThePairAllows) {
 TEST(WorkerHello, MustFitItsPair) {
   S s;
   s.Attach(Role::kSmall, S::kSmall);
-  v1::WorkerHello hello = S::Hello(Role::kLarge, "large");
+  wire::WorkerHello hello = S::Hello(Role::kLarge, "large");
   hello.set_tokenizer_fingerprint("other");
   EXPECT_THAT(Refusal(&s, 30, hello), HasSubstr("same tokenizer"));
   hello = S::Hello(Role::kSmall, "small");
@@ -51,7 +51,7 @@ TEST(WorkerHello, MustFitItsPair) {
   hello.set_protocol_version(99);
   EXPECT_THAT(Refusal(&s, 32, hello), HasSubstr("version 99"));
   hello = S::Hello(Role::kLarge, "large");
-  hello.set_role(v1::ROLE_UNSPECIFIED);
+  hello.set_role(api::ROLE_UNSPECIFIED);
   EXPECT_THAT(Refusal(&s, 33, hello), HasSubstr("role 0"));
   hello = S::Hello(Role::kLarge, "large");
   hello.set_context_limit(0);
@@ -62,7 +62,7 @@ TEST(WorkerHello, MustFitItsPair) {
 TEST(WorkerHello, OfAnotherPairIsIndependent) {
   S s;
   s.Attach(Role::kSmall, S::kSmall);
-  v1::WorkerHello hello = S::Hello(Role::kSmall, "small");
+  wire::WorkerHello hello = S::Hello(Role::kSmall, "small");
   hello.set_pair("another");
   hello.set_tokenizer_fingerprint("other");
   EXPECT_EQ(Refusal(&s, 30, hello), "");
@@ -72,18 +72,18 @@ TEST(WorkerHello, OfAnotherPairIsIndependent) {
   EXPECT_EQ(s.Told(30).opens_size(), 0);
 }
 
-TEST(WorkerFrame, ThatFailsARequestWithoutThePenClosesThatSide) {
+TEST(WorkerFrame, ThatFailsARequestWithoutTheGrantClosesThatSide) {
   S s;
   s.AttachAll();
   s.Submit(7);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
-  s.Send(S::kLarge, S::Departing(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
   s.ForgetFrames();
   s.Send(S::kLarge, S::Finished(S::Row(1, 1, 5, {}), 5));
   EXPECT_EQ(s.Told(S::kLarge).closes_size(), 1);
   EXPECT_EQ(s.core.requests().size(), 1) << "the small side goes on";
   s.Closed(S::kLarge, 1);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 5, {41}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 5, {41}), Role::kLarge));
   EXPECT_EQ(s.Told(S::kLarge).opens(0).epoch(), 2u);
 }
 
@@ -92,14 +92,14 @@ TEST(WorkerFrame, ErrorsEndTheRequestWithTheirDetail) {
   s.AttachAll();
   s.Submit(7);
   s.ForgetFrames();
-  v1::RowReport row = S::Row(1, 1, 3, {});
+  wire::RowReport row = S::Row(1, 1, 3, {});
   row.mutable_finish()->set_position(3);
-  row.mutable_finish()->set_reason(v1::FINISH_REASON_ERROR);
+  row.mutable_finish()->set_reason(api::FINISH_REASON_ERROR);
   row.mutable_finish()->set_detail("engine step failed");
   s.Send(S::kSmall, row);
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 1);
-  EXPECT_EQ(heard.chunks(0).finish().reason(), v1::FINISH_REASON_ERROR);
+  EXPECT_EQ(heard.chunks(0).finish().reason(), api::FINISH_REASON_ERROR);
   EXPECT_EQ(heard.chunks(0).finish().detail(), "engine step failed");
 }
 
@@ -107,11 +107,11 @@ TEST(WorkerFrame, ErrorsEndTheRequestWithTheirDetail) {
 double PlannedMaxStepMs(const std::string& device_key, int64_t max_step_us) {
   S s;
   for (const Role role : {Role::kSmall, Role::kLarge}) {
-    v1::WorkerHello hello = S::Hello(role, RoleName(role));
+    wire::WorkerHello hello = S::Hello(role, RoleName(role));
     hello.set_device_key(device_key);
     hello.set_max_step_us(role == Role::kLarge ? max_step_us : 0);
     for (int rows = 1; rows <= 16; ++rows) {
-      v1::StepSample* const sample = hello.add_samples();
+      wire::StepSample* const sample = hello.add_samples();
       sample->set_rows(rows);
       sample->set_new_ids(rows);
       sample->set_elapsed_us(10000);
@@ -139,16 +139,16 @@ class SharedDevice : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const Role role : {Role::kSmall, Role::kLarge}) {
-      v1::WorkerHello hello = S::Hello(role, RoleName(role));
+      wire::WorkerHello hello = S::Hello(role, RoleName(role));
       hello.set_device_key("device");
       s_.Attach(role == Role::kSmall ? S::kSmall : S::kLarge, hello);
     }
     s_.Connect();
     s_.ForgetFrames();
   }
-  void Return(StreamId stream, uint64_t turn, int ready) {
-    v1::WorkerFrame frame;
-    frame.mutable_lease_return()->set_turn(turn);
+  void Return(StreamId stream, uint64_t lease_id, int ready) {
+    wire::WorkerFrame frame;
+    frame.mutable_lease_return()->set_lease_id(lease_id);
     frame.mutable_lease_return()->set_ready(ready);
     s_.ToCore(stream, frame);
   }
@@ -157,31 +157,31 @@ class SharedDevice : public ::testing::Test {
 
 TEST_F(SharedDevice, GrantsAtTheFirstWorkAndToOneAtATime) {
   s_.Submit(1);
-  v1::CommandFrame told = s_.Told(S::kSmall);
+  wire::CommandFrame told = s_.Told(S::kSmall);
   ASSERT_TRUE(told.has_lease()) << "in the frame that brings the work";
   EXPECT_EQ(told.opens_size(), 1);
   EXPECT_EQ(told.lease().max_ms(), 200);
-  EXPECT_EQ(told.lease().yield_at_departures(), 1);
-  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  EXPECT_EQ(told.lease().yield_at_handoffs(), 1);
+  s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   EXPECT_FALSE(s_.Told(S::kLarge).has_lease()) << "the small worker still holds it";
-  Return(S::kSmall, told.lease().turn(), 0);
+  Return(S::kSmall, told.lease().lease_id(), 0);
   told = s_.Told(S::kLarge);
   ASSERT_TRUE(told.has_lease());
-  Return(S::kLarge, told.lease().turn() + 1, 0);
+  Return(S::kLarge, told.lease().lease_id() + 1, 0);
   s_.Submit(2);
   EXPECT_FALSE(s_.Told(S::kSmall).has_lease()) << "a return of another turn means nothing";
 }
 
 TEST_F(SharedDevice, DoesNotSpinOnAWorkerThatCanRunNothing) {
   s_.Submit(1);
-  uint64_t turn = s_.Told(S::kSmall).lease().turn();
-  Return(S::kSmall, turn, 0);
+  uint64_t lease_id = s_.Told(S::kSmall).lease().lease_id();
+  Return(S::kSmall, lease_id, 0);
   EXPECT_FALSE(s_.Told(S::kSmall).has_lease());
   // Anything new may change that; so may time.
   s_.Submit(2);
-  turn = s_.Told(S::kSmall).lease().turn();
-  EXPECT_GT(turn, 0u);
-  Return(S::kSmall, turn, 0);
+  lease_id = s_.Told(S::kSmall).lease().lease_id();
+  EXPECT_GT(lease_id, 0u);
+  Return(S::kSmall, lease_id, 0);
   EXPECT_FALSE(s_.Told(S::kSmall).has_lease());
   s_.Beat(S::kSmall);
   EXPECT_TRUE(s_.Told(S::kSmall).has_lease());
@@ -189,36 +189,36 @@ TEST_F(SharedDevice, DoesNotSpinOnAWorkerThatCanRunNothing) {
 
 TEST_F(SharedDevice, GrantsAgainWhenACommandCrossedTheReturn) {
   s_.Submit(1);
-  const uint64_t turn = s_.Told(S::kSmall).lease().turn();
+  const uint64_t lease_id = s_.Told(S::kSmall).lease().lease_id();
   s_.Submit(2);  // Under way while the worker says that it has nothing.
-  Return(S::kSmall, turn, 0);
+  Return(S::kSmall, lease_id, 0);
   EXPECT_TRUE(s_.Told(S::kSmall).has_lease());
 }
 
 TEST_F(SharedDevice, TakesTheLeaseBackFromADeadOrSlowHolder) {
   s_.Submit(1);
-  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   s_.Told(S::kLarge);
   s_.Tick(absl::Milliseconds(1200));
   EXPECT_FALSE(s_.Told(S::kLarge).has_lease());
   s_.Tick(absl::Milliseconds(1));
-  v1::CommandFrame told = s_.Told(S::kLarge);
+  wire::CommandFrame told = s_.Told(S::kLarge);
   ASSERT_TRUE(told.has_lease()) << "200 ms and a second have passed";
-  EXPECT_EQ(s_.core.counters().lease_turns[0][Index(LeaseOutcome::kExpired)], 1u);
+  EXPECT_EQ(s_.core.counters().leases[0][Index(LeaseOutcome::kExpired)], 1u);
   s_.ForgetFrames();
   s_.Submit(2);
   EXPECT_FALSE(s_.Told(S::kSmall).has_lease());
   s_.WorkerGone(S::kLarge);
   EXPECT_TRUE(s_.Told(S::kSmall).has_lease());
-  EXPECT_EQ(s_.core.counters().lease_turns[1][Index(LeaseOutcome::kHolderLost)], 1u);
+  EXPECT_EQ(s_.core.counters().leases[1][Index(LeaseOutcome::kHolderLost)], 1u);
 }
 
 TEST_F(SharedDevice, LeavesTheLeaseForTwoStepsAsLongAsTheHolderForesees) {
   s_.Submit(1);
-  v1::WorkerFrame beat;
+  wire::WorkerFrame beat;
   beat.mutable_heartbeat()->set_step_predicted_us(500'000);
   s_.ToCore(S::kSmall, beat);
-  s_.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   s_.Told(S::kLarge);
   s_.Tick(absl::Milliseconds(2200));
   EXPECT_FALSE(s_.Told(S::kLarge).has_lease());
@@ -226,13 +226,13 @@ TEST_F(SharedDevice, LeavesTheLeaseForTwoStepsAsLongAsTheHolderForesees) {
   EXPECT_TRUE(s_.Told(S::kLarge).has_lease()) << "200 ms, two steps and a second have passed";
 }
 
-TEST_F(SharedDevice, CountsNoParkedRowsAsReady) {
-  v1::RowReport row = S::Row(1, 1, 3, std::vector<TokenId>(64, 40));
-  row.set_parked(true);
+TEST_F(SharedDevice, CountsNoCreditBlockedRowsAsReady) {
+  wire::RowReport row = S::Row(1, 1, 3, std::vector<TokenId>(64, 40));
+  row.set_credit_blocked(true);
   s_.Submit(1);
-  const uint64_t turn = s_.Told(S::kSmall).lease().turn();
+  const uint64_t lease_id = s_.Told(S::kSmall).lease().lease_id();
   s_.Send(S::kSmall, row);
-  Return(S::kSmall, turn, 0);
+  Return(S::kSmall, lease_id, 0);
   s_.Beat(S::kSmall);
   EXPECT_FALSE(s_.Told(S::kSmall).has_lease());
   s_.Ack(1, 40);

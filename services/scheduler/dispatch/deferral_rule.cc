@@ -9,8 +9,8 @@ constexpr double kSpreadStep = 0.03;
 
 }  // namespace
 
-v1::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, absl::Duration cap) {
-  v1::Deferral rule;
+wire::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, absl::Duration cap) {
+  wire::Deferral rule;
   switch (policy.kind) {
     case BatchingPolicy::Kind::kStatic:
       if (policy.m_small > 1) rule.set_least_rows(policy.m_small);
@@ -31,7 +31,7 @@ v1::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, absl:
   return rule;
 }
 
-bool DeferralDiffers(const v1::Deferral& told, const v1::Deferral& now) {
+bool DeferralDiffers(const wire::Deferral& told, const wire::Deferral& now) {
   return told.least_rows() != now.least_rows() || told.wait_us() != now.wait_us() ||
          told.beta() != now.beta() || told.cap_us() != now.cap_us() ||
          std::abs(told.step_spread() - now.step_spread()) > kSpreadStep;

@@ -7,17 +7,18 @@
 
 #include "absl/time/time.h"
 #include "libs/batching_model/simulator.h"
-#include "proto/worker.pb.h"
+#include "proto/packages.h"
 #include "services/scheduler/workers/running_step.h"
+#include "tokenrouter/internal/v1/worker.pb.h"
 
 namespace tokenrouter {
 
 // All fields 0 where nothing waits. `large_spread`: relative spread of large steps.
-v1::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, absl::Duration cap);
+wire::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, absl::Duration cap);
 
 // Whether the worker must be told: the rule itself differs, or the spread by more than a few
 // hundredths.
-bool DeferralDiffers(const v1::Deferral& told, const v1::Deferral& now);
+bool DeferralDiffers(const wire::Deferral& told, const wire::Deferral& now);
 
 // A step of a large worker, and how many of its rows have their small side on the worker that is to
 // be told.

@@ -17,17 +17,17 @@ TEST(DeferralRule, SaysWhatThePolicySays) {
   EXPECT_EQ(DeferralOf({.kind = Kind::kLongestQueue}, .1, kCap).ByteSizeLong(), 0u);
   EXPECT_EQ(DeferralOf({.kind = Kind::kStatic, .m_small = 1}, .1, kCap).ByteSizeLong(), 0u)
       << "one row is always there";
-  const v1::Deferral rows = DeferralOf({.kind = Kind::kStatic, .m_small = 3}, .1, kCap);
+  const wire::Deferral rows = DeferralOf({.kind = Kind::kStatic, .m_small = 3}, .1, kCap);
   EXPECT_EQ(rows.least_rows(), 3);
   EXPECT_EQ(rows.cap_us(), 1'000'000);
   EXPECT_EQ(DeferralOf({.kind = Kind::kFixedWait, .wait_small_ms = 1.5}, .1, kCap).wait_us(), 1500);
-  const v1::Deferral balance = DeferralOf({.kind = Kind::kModel, .beta = .7}, .1, kCap);
+  const wire::Deferral balance = DeferralOf({.kind = Kind::kModel, .beta = .7}, .1, kCap);
   EXPECT_EQ(balance.beta(), .7);
   EXPECT_EQ(balance.step_spread(), .1);
 }
 
 TEST(DeferralRule, IsSentAgainOnlyWhenItChanged) {
-  const v1::Deferral told = DeferralOf({.kind = Kind::kModel, .beta = .7}, .1, kCap);
+  const wire::Deferral told = DeferralOf({.kind = Kind::kModel, .beta = .7}, .1, kCap);
   EXPECT_FALSE(DeferralDiffers(told, DeferralOf({.kind = Kind::kModel, .beta = .7}, .12, kCap)));
   EXPECT_TRUE(DeferralDiffers(told, DeferralOf({.kind = Kind::kModel, .beta = .7}, .2, kCap)));
   EXPECT_TRUE(DeferralDiffers(told, DeferralOf({.kind = Kind::kModel, .beta = 1}, .1, kCap)));

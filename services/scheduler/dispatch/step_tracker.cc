@@ -4,7 +4,7 @@
 
 namespace tokenrouter {
 
-void StepTracker::LearnHop(const AttachedWorker& worker, const v1::StepReport& report) {
+void StepTracker::LearnHop(const AttachedWorker& worker, const wire::StepReport& report) {
   if (report.elapsed_us() <= 0) return;
   absl::Time since = worker.step.since;
   if (worker.hello.device_key().empty()) {
@@ -18,15 +18,15 @@ void StepTracker::LearnHop(const AttachedWorker& worker, const v1::StepReport& r
   const absl::Duration hop = state_->now - since - absl::Microseconds(report.elapsed_us());
   // Longer than its step: it was not this step that ended.
   if (hop > absl::Microseconds(report.elapsed_us())) return;
-  state_->ModelOf(worker.pair).ObserveHop(hop);
+  state_->ModelOf(worker.pair).ObserveHandoff(hop);
 }
 
-void StepTracker::Ended(AttachedWorker* worker, const v1::StepReport& report) {
+void StepTracker::Ended(AttachedWorker* worker, const wire::StepReport& report) {
   LearnHop(*worker, report);
   worker->granted_at = absl::InfinitePast();
   worker->step = {};
   worker->step_from_idle = false;
-  worker->ahead_ids = report.ahead_ids();
+  worker->background_ids = report.background_ids();
   state_->may_start.insert(worker->stream);
   if (worker->role == Role::kLarge) {
     state_->large_steps_changed.insert(worker->pair);

@@ -13,13 +13,13 @@ class StepTracker {
   explicit StepTracker(CoreState* state) : state_(state) {}
 
   // The worker reports that a step has ended.
-  void Ended(AttachedWorker* worker, const v1::StepReport& report);
+  void Ended(AttachedWorker* worker, const wire::StepReport& report);
   void Gone(const AttachedWorker& worker);
   // Workers that run nothing and have ready rows begin a step.
   void StartDue();
 
  private:
-  void LearnHop(const AttachedWorker& worker, const v1::StepReport& report);
+  void LearnHop(const AttachedWorker& worker, const wire::StepReport& report);
   // Its ids and its time. REQUIRES: step->rows is set.
   void Predict(const AttachedWorker& worker, RunningStep* step) const;
 

@@ -20,7 +20,7 @@ using StreamId = uint64_t;
 enum class LargePoolGone : uint8_t {
   kFail,       // The request ends with UNAVAILABLE.
   kSmallOnly,  // The small model writes on until the end; the answer is marked degraded.
-  kWait,       // It waits up to large_wait for a worker, then ends with UNAVAILABLE.
+  kWait,       // It waits up to no_large_worker_timeout for a worker, then ends with UNAVAILABLE.
 };
 
 // When the large side of a request is opened and reads what the small side wrote.
@@ -38,14 +38,14 @@ struct CoreOptions {
   int max_queued = 1024;
   LargePoolGone large_pool_gone = LargePoolGone::kWait;
   // Without any large worker (kWait), from the loss of the last one.
-  absl::Duration large_wait = absl::Seconds(10);
-  absl::Duration small_wait = absl::Seconds(10);  // Without any small worker.
-  absl::Duration queue_wait = absl::Seconds(60);  // For a seat on a full pool.
+  absl::Duration no_large_worker_timeout = absl::Seconds(10);
+  absl::Duration no_small_worker_timeout = absl::Seconds(10);  // Without any small worker.
+  absl::Duration admission_timeout = absl::Seconds(60);        // For a seat on a full pool.
   // Of a turn in the middle of a request for a place on a full large pool; it ends only if the pool
-  // stands still. After place_wait it takes the place of a resident that has had its time: so long
-  // that reading its history again costs at most rebuild_share of its part of the device.
-  absl::Duration large_place_wait = absl::Minutes(10);
-  absl::Duration place_wait = absl::Seconds(5);
+  // stands still. After evict_overdue_after it takes the place of a resident that has had its time:
+  // so long that reading its history again costs at most rebuild_share of its part of the device.
+  absl::Duration large_kv_timeout = absl::Minutes(10);
+  absl::Duration evict_overdue_after = absl::Seconds(5);
   double rebuild_share = 0.1;
   LargePrefill large_prefill = LargePrefill::kLazy;  // The scheduler's flag says auto.
   absl::Duration client_stall = absl::Seconds(60);   // Parked without a new acknowledgement.

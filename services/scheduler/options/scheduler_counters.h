@@ -15,13 +15,13 @@ enum class DropReason : uint8_t {
   kTerm,            // A frame of another term.
   kUnknownRequest,  // Ended already, or never known.
   kEpoch,           // A side that was reopened since.
-  kPen,             // The other side writes.
+  kNotGranted,      // The other side writes.
   kBase,            // Not the committed length.
   kMalformed,       // Lengths disagree, or a value that no rule allows.
 };
 inline constexpr int kDropReasons = 6;
 inline constexpr const char* kDropReasonNames[kDropReasons] = {
-    "term", "unknown_request", "epoch", "pen", "base", "malformed"};
+    "term", "unknown_request", "epoch", "not_granted", "base", "malformed"};
 
 enum class RejectReason : uint8_t {
   kInvalid,
@@ -67,16 +67,16 @@ inline constexpr const char* kLeaseOutcomeNames[kLeaseOutcomes] = {"returned", "
 struct SchedulerCounters {
   std::array<uint64_t, 3> tokens{};          // By Author.
   std::array<uint64_t, 3> overrun_tokens{};  // By Author: committed beyond the finish.
-  std::array<uint64_t, kRoles> departures{};
+  std::array<uint64_t, kRoles> handoffs{};
   std::array<uint64_t, kRejectReasons> rejected{};
   std::array<uint64_t, kDropReasons> dropped{};
   std::array<std::array<uint64_t, kReopenCauses>, kRoles> reopened{};
-  std::array<std::array<uint64_t, kLeaseOutcomes>, kRoles> lease_turns{};
+  std::array<std::array<uint64_t, kLeaseOutcomes>, kRoles> leases{};
   // On a device of its own: releases of the large side. On a shared one: turns of either side.
   std::array<WaitCounts, kRoles> deferrals{};
   std::array<uint64_t, kEvictionNeeds> evicted{};
   uint64_t rebuilt_ids = 0;           // Sent again to large workers after an eviction.
-  uint64_t opened_ahead = 0;          // Large sides opened before their first turn.
+  uint64_t background_opens = 0;      // Large sides opened before their first turn.
   uint64_t forwarded_ids = 0;         // Sent to large workers between turns.
   uint64_t large_alone_requests = 0;  // Admitted so that the large model writes alone.
   uint64_t finished = 0;              // Requests that ended with a Finish.

@@ -24,7 +24,7 @@ void Follow(double value, int64_t seen, double* mean) {
 
 bool Differs(double now, double then, double share) { return std::abs(now - then) > share * then; }
 
-void FillCurve(const StepTimeEstimator& curve, int32_t live, v1::StepCurve* out) {
+void FillCurve(const StepTimeEstimator& curve, int32_t live, wire::StepCurve* out) {
   out->set_base_ms(curve.coefficients().base_ms);
   out->set_row_ms(curve.coefficients().row_ms);
   out->set_id_ms(curve.coefficients().id_ms);
@@ -37,7 +37,7 @@ void FillCurve(const StepTimeEstimator& curve, int32_t live, v1::StepCurve* out)
   if (curve.observations() > 0) out->set_uncertainty(curve.Uncertainty(rows, rows));
 }
 
-void FillProbability(const RateEstimator& rate, v1::Probability* out) {
+void FillProbability(const RateEstimator& rate, wire::Probability* out) {
   out->set_mean(rate.mean());
   out->set_lower(rate.Lower());
   out->set_upper(rate.Upper());
@@ -51,11 +51,11 @@ void PairModel::ObserveStep(Role role, int32_t rows, int64_t new_ids, absl::Dura
   curves_[static_cast<int>(role)].Observe(rows, new_ids, Milliseconds(elapsed));
 }
 
-void PairModel::ObserveRows(Role role, int64_t steps, int64_t departures) {
-  (role == Role::kSmall ? routed_ : returned_).Observe(std::max(steps, departures), departures);
+void PairModel::ObserveRows(Role role, int64_t steps, int64_t handoffs) {
+  (role == Role::kSmall ? routed_ : returned_).Observe(std::max(steps, handoffs), handoffs);
 }
 
-void PairModel::ObserveHop(absl::Duration hop) {
+void PairModel::ObserveHandoff(absl::Duration hop) {
   Follow(std::max(0.0, Milliseconds(hop)), ++hops_, &hop_ms_);
 }
 
@@ -199,15 +199,15 @@ void PairModel::FollowMode(absl::Time now) {
   mode_.Follow(live_, load, Uncertainty(live_), now);
 }
 
-void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {
+void PairModel::Fill(int32_t live, absl::Time now, wire::PairModel* out) const {
   FillCurve(curves_[0], live, out->mutable_small());
   FillCurve(curves_[1], live, out->mutable_large());
   FillProbability(routed_, out->mutable_routed());
   FillProbability(returned_, out->mutable_returned());
-  FillProbability(agreement_, out->mutable_agreement());
-  out->set_hop_ms(hop_ms_);
+  FillProbability(agreement_, out->mutable_acceptance_rate());
+  out->set_handoff_latency_ms(hop_ms_);
   out->set_live(live);
-  out->set_mean_unread_prompt(mean_unread_);
+  out->set_mean_uncomputed_prompt(mean_unread_);
   out->set_mean_generated(mean_generated_);
   out->set_routed_measured_per_s(rates().Measured(ServiceMode::kRouted, live).value_or(0));
   out->set_large_alone_measured_per_s(rates().Measured(ServiceMode::kLargeAlone, live).value_or(0));
@@ -219,7 +219,7 @@ void PairModel::Fill(int32_t live, absl::Time now, v1::PairModel* out) const {
   out->set_service_mode(mode() == ServiceMode::kRouted ? "routed" : "large_alone");
   if (!plan_) return;
   const ModePrediction prediction = Prediction();
-  v1::PairPlan* const plan = out->mutable_plan();
+  wire::PairPlan* const plan = out->mutable_plan();
   plan->set_requests(plan_->inputs.requests);
   plan->set_age_seconds(absl::ToDoubleSeconds(now - planned_at_));
   plan->set_cost_ms(Milliseconds(plan_cost_));

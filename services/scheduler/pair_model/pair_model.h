@@ -17,9 +17,10 @@
 #include "libs/batching_model/simulator.h"
 #include "libs/batching_model/step_time_estimator.h"
 #include "libs/tokens/token_types.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
 #include "services/scheduler/pair_model/mode_choice.h"
 #include "services/scheduler/pair_model/pair_plan.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
@@ -46,9 +47,9 @@ class PairModel {
   // ---- learning ----
   void ObserveStep(Role role, int32_t rows, int64_t new_ids, absl::Duration elapsed);
   // Steps of single rows after which the algorithm might have handed over, and how often it did.
-  void ObserveRows(Role role, int64_t steps, int64_t departures);
+  void ObserveRows(Role role, int64_t steps, int64_t handoffs);
   void ObserveVerified(int64_t tokens, int64_t kept) { agreement_.Observe(tokens, kept); }
-  void ObserveHop(absl::Duration hop);
+  void ObserveHandoff(absl::Duration hop);
   // A request whose first token came: the ids of its prompt that were in no cache, and the tokens
   // that it may write.
   void ObserveBegun(int32_t unread_ids, int32_t most_tokens);
@@ -69,7 +70,7 @@ class PairModel {
 
   // ---- planning ----
   // Whether both sides take turns on one device, and how long the workers let a step be.
-  void Place(bool shared_device, absl::Duration max_step) {
+  void SetTopology(bool shared_device, absl::Duration max_step) {
     shared_device_ = shared_device;
     const bool limited = max_step < absl::InfiniteDuration();
     max_step_ms_ = limited ? absl::ToDoubleMilliseconds(max_step) : 0;
@@ -87,7 +88,7 @@ class PairModel {
   }
   const RateEstimator& routed() const { return routed_; }      // r
   const RateEstimator& returned() const { return returned_; }  // q
-  const RateEstimator& agreement() const { return agreement_; }
+  const RateEstimator& acceptance_rate() const { return agreement_; }
   absl::Duration hop() const { return absl::Milliseconds(hop_ms_); }
   bool shared_device() const { return shared_device_; }
   const ServiceRates& rates() const { return mode_.rates(); }
@@ -98,7 +99,7 @@ class PairModel {
   absl::Duration planning_time() const { return planning_time_; }
   uint64_t mode_switches() const { return mode_.switches(); }
   // Everything but the pair's name.
-  void Fill(int32_t live, absl::Time now, v1::PairModel* out) const;
+  void Fill(int32_t live, absl::Time now, wire::PairModel* out) const;
 
  private:
   bool Known() const;

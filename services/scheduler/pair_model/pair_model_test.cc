@@ -23,7 +23,7 @@ PairModel Taught() {
   PairModel model{PairModelOptions{}};
   Teach(&model, Role::kSmall, 10, 1, 1);
   Teach(&model, Role::kLarge, 40, .5, 3);
-  model.Place(/*shared_device=*/true, absl::InfiniteDuration());
+  model.SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
   model.ObserveRows(Role::kSmall, 1000, 100);
   return model;
 }
@@ -52,7 +52,7 @@ TEST(PairModelTest, WantsNoPlanBeforeBothCurvesAreKnown) {
 
 TEST(PairModelTest, ASharedDeviceHasAThresholdBeforeAnyPlan) {
   PairModel model{PairModelOptions{}};
-  model.Place(/*shared_device=*/true, absl::InfiniteDuration());
+  model.SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
   EXPECT_EQ(model.Policy(10).m_large, 4);
   EXPECT_EQ(model.Policy(0).m_large, 1);
 }
@@ -127,7 +127,7 @@ TEST(PairModelTest, StaysRoutedUntilItHasSeenTheAlgorithm) {
   PairModel model{PairModelOptions{}};
   Teach(&model, Role::kSmall, 10, 2, 0);
   Teach(&model, Role::kLarge, 40, .5, 3);
-  model.Place(/*shared_device=*/true, absl::InfiniteDuration());
+  model.SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
   model.ObserveRows(Role::kSmall, 10, 9);
   Serve(&model, 16, kStart, kStart + absl::Seconds(5));
   EXPECT_EQ(model.mode(), ServiceMode::kRouted);
@@ -196,7 +196,7 @@ TEST(PairModelTest, WaitsForNoMoreRowsThanAStepMayTake) {
   Serve(&model, 16, kStart, kStart + absl::Seconds(1));
   ASSERT_GT(model.Policy(16).m_large, 1);
   const double one_row = model.PredictMs(Role::kLarge, 1, 10);
-  model.Place(/*shared_device=*/true, absl::Milliseconds(1.2 * one_row));
+  model.SetTopology(/*shared_device=*/true, absl::Milliseconds(1.2 * one_row));
   Serve(&model, 16, kStart + absl::Seconds(1), kStart + absl::Seconds(2));
   EXPECT_EQ(model.Policy(16).m_large, 1) << "a plan is made anew when that changes";
 }
@@ -217,13 +217,13 @@ TEST(PairModelTest, BothThresholdsOfAStaticPlanScale) {
 TEST(PairModelTest, TellsPeopleWhatItBelieves) {
   PairModel model = Taught();
   Serve(&model, 8, kStart, kStart + absl::Seconds(1));
-  model.ObserveHop(absl::Milliseconds(2));
-  v1::PairModel told;
+  model.ObserveHandoff(absl::Milliseconds(2));
+  wire::PairModel told;
   model.Fill(8, kStart + absl::Seconds(2), &told);
   EXPECT_NEAR(told.small().base_ms() + told.small().row_ms() + told.small().id_ms(), 12, .1);
   EXPECT_NEAR(told.routed().mean(), .1, .01);
   EXPECT_LT(told.routed().lower(), .1);
-  EXPECT_DOUBLE_EQ(told.hop_ms(), 2);
+  EXPECT_DOUBLE_EQ(told.handoff_latency_ms(), 2);
   EXPECT_EQ(told.plan().requests(), 8);
   EXPECT_GT(told.plan().routed_per_s(), 0);
   EXPECT_FALSE(told.policy().empty());

@@ -158,9 +158,9 @@ void ServiceRates::Follow(ServiceMode mode, int32_t live, int32_t load, absl::Ti
 
 bool ServiceRates::WindowIsWhole() const {
   if (window_.seconds < absl::ToDoubleSeconds(kWindow)) return false;
-  if (settling_) return Written() >= kSettleTokens;
+  if (settling_) return OnTokensAccepted() >= kSettleTokens;
   const bool prompts_matter = answer_tokens_ > 0 && answer_tokens_ <= kShortAnswer;
-  return Written() >= WindowTokens() && (window_.begun > 0 || !prompts_matter);
+  return OnTokensAccepted() >= WindowTokens() && (window_.begun > 0 || !prompts_matter);
 }
 
 double ServiceRates::WindowTokens() const {
@@ -168,7 +168,7 @@ double ServiceRates::WindowTokens() const {
   return std::clamp(kAnswerShare * answer_tokens_, kLeastTokens, kMostTokens);
 }
 
-double ServiceRates::Written() const {
+double ServiceRates::OnTokensAccepted() const {
   if (window_.request_seconds <= 0) return 0;
   return window_.tokens * window_.seconds / window_.request_seconds;
 }
@@ -181,7 +181,7 @@ void ServiceRates::Conclude() {
 }
 
 void ServiceRates::Interrupt() {
-  const double share = std::min(1.0, Written() / WindowTokens());
+  const double share = std::min(1.0, OnTokensAccepted() / WindowTokens());
   if (!settling_ && share >= kLeastShare) Remember(share);
   pending_ = {};
   BeginWindow();

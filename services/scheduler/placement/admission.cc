@@ -10,15 +10,15 @@
 namespace tokenrouter {
 namespace {
 
-Refusal Invalid(const v1::GenerationSpec& spec, const std::string& what) {
+Refusal Invalid(const wire::GenerationSpec& spec, const std::string& what) {
   return {RejectReason::kInvalid, absl::StatusCode::kInvalidArgument,
           absl::StrCat("request ", spec.request_id(), ": ", what)};
 }
 
-std::optional<Refusal> JudgeService(const v1::GenerationSpec& spec) {
-  if (!v1::ServiceMode_IsValid(spec.service_mode())) {
+std::optional<Refusal> JudgeService(const wire::GenerationSpec& spec) {
+  if (!api::ServiceMode_IsValid(spec.service_mode())) {
     return Invalid(spec, absl::StrCat("service_mode ", spec.service_mode(), "; allowed: 0 to ",
-                                      v1::ServiceMode_MAX));
+                                      api::ServiceMode_MAX));
   }
   const std::pair<const char*, int32_t> bounds[] = {{"max_defer_ms", spec.max_defer_ms()},
                                                     {"ttft_slo_ms", spec.ttft_slo_ms()},
@@ -31,8 +31,8 @@ std::optional<Refusal> JudgeService(const v1::GenerationSpec& spec) {
 
 }  // namespace
 
-std::optional<Refusal> JudgeSubmit(const v1::Submit& submit, const Pair& pair) {
-  const v1::GenerationSpec& spec = submit.spec();
+std::optional<Refusal> JudgeSubmit(const wire::Submit& submit, const Pair& pair) {
+  const wire::GenerationSpec& spec = submit.spec();
   if (spec.request_id().empty()) return Invalid(spec, "request_id is empty");
   const int32_t prompt = spec.prompt_length();
   if (prompt < 1 || prompt > submit.ids_size()) {
@@ -67,7 +67,7 @@ std::optional<Refusal> JudgeSubmit(const v1::Submit& submit, const Pair& pair) {
   return JudgeContext(spec, pair);
 }
 
-std::optional<Refusal> JudgeContext(const v1::GenerationSpec& spec, const Pair& pair) {
+std::optional<Refusal> JudgeContext(const wire::GenerationSpec& spec, const Pair& pair) {
   const int64_t wanted = int64_t{spec.prompt_length()} + spec.stop().max_new_tokens();
   if (pair.context_limit == 0 || wanted <= pair.context_limit) return std::nullopt;
   return Refusal{RejectReason::kContextLimit, absl::StatusCode::kInvalidArgument,

@@ -7,10 +7,11 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
 #include "services/scheduler/options/core_options.h"
 #include "services/scheduler/options/scheduler_counters.h"
 #include "services/scheduler/workers/worker_directory.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
@@ -30,9 +31,9 @@ struct AdmissionLoad {
 
 // Ids, authors, state and limits of the message itself. The pair's limits are skipped while they
 // are unknown.
-std::optional<Refusal> JudgeSubmit(const v1::Submit& submit, const Pair& pair);
+std::optional<Refusal> JudgeSubmit(const wire::Submit& submit, const Pair& pair);
 // prompt + max_new_tokens against the pair's context.
-std::optional<Refusal> JudgeContext(const v1::GenerationSpec& spec, const Pair& pair);
+std::optional<Refusal> JudgeContext(const wire::GenerationSpec& spec, const Pair& pair);
 // Room. A resumed request is only refused by max_requests: it was admitted before.
 std::optional<Refusal> JudgeLoad(const AdmissionLoad& load, bool resumed,
                                  const CoreOptions& options);

@@ -27,7 +27,7 @@ class AdmissionTest : public ::testing::Test {
     EXPECT_THAT(refusal->message, HasSubstr(words));
   }
   Pair pair_;
-  v1::Submit submit_;
+  wire::Submit submit_;
 };
 
 TEST_F(AdmissionTest, LetsAPlainRequestIn) {

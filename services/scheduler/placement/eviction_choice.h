@@ -22,7 +22,7 @@
 
 namespace tokenrouter {
 
-// A sequence that does not hold the pen.
+// A sequence that does not hold the decode grant.
 struct EvictionCandidate {
   Position known = 0;  // Ids to compute again should it come back.
   int64_t blocks = 0;

@@ -21,7 +21,7 @@ EvictionTerms Terms(EvictionNeed need, int64_t blocks = 0, int32_t residents = 8
   return {.need = need, .blocks = blocks, .residents = residents, .id_ms = 0.128};
 }
 
-TEST(ChooseVictims, NobodyGoesWhereGivingThePlaceAwayDoesNotPay) {
+TEST(ChooseVictims, EvictsNoneWhereThatDoesNotPay) {
   struct Row {
     const char* what;
     EvictionCandidate resident;
@@ -67,7 +67,7 @@ TEST(ChooseVictims, TakesAsManyAsTheBlocksNeedAndNoMore) {
       << "nobody goes in vain";
 }
 
-TEST(ChooseVictims, AnOverdueTurnTakesThePlaceOfOneThatHadItsTime) {
+TEST(ChooseVictims, AnOverdueRequestEvictsAnAmortisedReservation) {
   // The price among eight is 262 ms; at a share of 10 % it has its time after 2.6 s.
   const std::vector<EvictionCandidate> residents = {Resident(256, 33, 2600),
                                                     Resident(256, 33, 2700)};
@@ -75,7 +75,7 @@ TEST(ChooseVictims, AnOverdueTurnTakesThePlaceOfOneThatHadItsTime) {
   EXPECT_THAT(ChooseVictims(residents, Terms(EvictionNeed::kOverdue)), ElementsAre(1));
 }
 
-TEST(ChooseVictims, APlaceOpenedAheadGivesWayToAnyTurn) {
+TEST(ChooseVictims, AReservationOpenedInBackgroundGivesWayToAnyGrant) {
   std::vector<EvictionCandidate> residents = {Resident(256, 1000), Resident(4096, 10)};
   residents[1].used = false;
   EXPECT_THAT(ChooseVictims(residents, Terms(EvictionNeed::kPays)), ElementsAre(1));

@@ -35,10 +35,10 @@ WorkerCandidate CandidateOf(const AttachedWorker& worker, const RequestMachine& 
 
 }  // namespace
 
-void Placement::Forward(RequestMachine* request) {
-  const Role role = request->pen().role;
+void Placement::DispatchGrant(RequestMachine* request) {
+  const Role role = request->grant().role;
   if (role == Role::kSmall) LeaveLarge(request);
-  if (request->HoldsDeparture()) {
+  if (request->HoldsHandoff()) {
     request->SetPhase(Phase::kHeld, state_->now);
     StartStall(state_, request);
   } else if (request->side(role).worker != 0) {
@@ -49,19 +49,19 @@ void Placement::Forward(RequestMachine* request) {
 }
 
 void Placement::Extend(RequestMachine* request) {
-  const Role role = request->pen().role;
+  const Role role = request->grant().role;
   AttachedWorker* const worker = state_->directory.Find(request->side(role).worker);
   TR_CHECK(worker != nullptr) << request->origin().key;
-  v1::CommandFrame& frame = state_->outbox.workers.Get(worker->stream);
-  v1::Extend* const extend = frame.add_extends();
+  wire::CommandFrame& frame = state_->outbox.workers.Get(worker->stream);
+  wire::Extend* const extend = frame.add_extends();
   request->FillExtend(role, extend);
-  if (const auto until = request->RaiseCredit(role, /*with_pen=*/true)) {
-    v1::Credit* const credit = frame.add_credits();
+  if (const auto until = request->RaiseCredit(role, /*with_grant=*/true)) {
+    wire::Credit* const credit = frame.add_credits();
     credit->set_request(request->origin().key);
     credit->set_until(*until);
   }
-  TurnGiven(request, worker);
-  if (role == Role::kLarge) room_.Visited(*request, worker);
+  OnGranted(request, worker);
+  if (role == Role::kLarge) large_kv_.Visited(*request, worker);
 }
 
 AttachedWorker* Placement::Choose(const RequestMachine& request, Role role) const {
@@ -79,24 +79,24 @@ AttachedWorker* Placement::Choose(const RequestMachine& request, Role role) cons
 }
 
 bool Placement::TryOpen(RequestMachine* request) {
-  const Role role = request->pen().role;
+  const Role role = request->grant().role;
   if (role == Role::kLarge && OthersWait(*request)) return false;
   AttachedWorker* const worker = Choose(*request, role);
   if (worker == nullptr) return false;
-  Place(request, worker);
+  PlaceOn(request, worker);
   return true;
 }
 
-void Placement::Place(RequestMachine* request, AttachedWorker* worker) {
+void Placement::PlaceOn(RequestMachine* request, AttachedWorker* worker) {
   const Pair& pair = state_->directory.pair(worker->pair);
   // Admission could not check it if no worker had told the pair's limits yet.
   if (const auto refusal = JudgeContext(request->spec(), pair); refusal && !request->placed()) {
-    conclusion_->Reject(request, refusal->reason, refusal->code, refusal->message);
+    finisher_->Reject(request, refusal->reason, refusal->code, refusal->message);
     return;
   }
   Forget(request);
   OpenOn(request, worker->role, worker);
-  if (worker->role == Role::kSmall) OpenAhead(request);
+  if (worker->role == Role::kSmall) OpenInBackground(request);
 }
 
 void Placement::OpenOn(RequestMachine* request, Role role, AttachedWorker* worker) {
@@ -109,12 +109,12 @@ void Placement::OpenOn(RequestMachine* request, Role role, AttachedWorker* worke
                     state_->outbox.workers.Get(worker->stream).add_opens());
   worker->open.insert(request->origin().key);
   worker->sent.Add(PrefixKeys(request->spec().tenant(), request->history().ids()));
-  const bool with_pen = request->pen().role == role;
-  if (role == Role::kLarge) room_.Opened(*request, worker, with_pen);
-  if (with_pen) TurnGiven(request, worker);
+  const bool with_grant = request->grant().role == role;
+  if (role == Role::kLarge) large_kv_.Opened(*request, worker, with_grant);
+  if (with_grant) OnGranted(request, worker);
 }
 
-void Placement::TurnGiven(RequestMachine* request, AttachedWorker* worker) {
+void Placement::OnGranted(RequestMachine* request, AttachedWorker* worker) {
   NoteCommand(worker);
   if (worker->role == Role::kSmall) {
     request->SetPhase(Phase::kRunning, state_->now);
@@ -123,7 +123,7 @@ void Placement::TurnGiven(RequestMachine* request, AttachedWorker* worker) {
   }
   CountIdle(state_, request);
   request->SetPhase(Phase::kReleasable, state_->now);
-  worker->releasable[request->origin().key] = {state_->now, request->Unread(Role::kLarge)};
+  worker->releasable[request->origin().key] = {state_->now, request->Uncomputed(Role::kLarge)};
   state_->releasable_workers.insert(worker->stream);
 }
 
@@ -134,27 +134,27 @@ void Placement::Reopen(RequestMachine* request, Role role) {
   OpenOn(request, role, worker);
 }
 
-bool Placement::ReadsAhead(const AttachedWorker& large) const {
+bool Placement::PrefillsInBackground(const AttachedWorker& large) const {
   const LargePrefill when = state_->options.large_prefill;
   if (when == LargePrefill::kAuto) return large.hello.device_key().empty();
   return when != LargePrefill::kLazy;
 }
 
-void Placement::OpenAhead(RequestMachine* request) {
+void Placement::OpenInBackground(RequestMachine* request) {
   if (state_->options.large_prefill == LargePrefill::kLazy) return;
   if (request->side(Role::kLarge).epoch > 0 || LineOf(request->origin().pair, Role::kLarge)) return;
   AttachedWorker* const worker = Choose(*request, Role::kLarge);
-  if (worker == nullptr || !ReadsAhead(*worker)) return;
+  if (worker == nullptr || !PrefillsInBackground(*worker)) return;
   OpenOn(request, Role::kLarge, worker);
-  ++state_->counters.opened_ahead;
+  ++state_->counters.background_opens;
 }
 
-void Placement::Written(RequestMachine* request, AttachedWorker* worker) {
-  if (worker->role == Role::kLarge) return room_.Grew(*request, worker);
+void Placement::OnTokensAccepted(RequestMachine* request, AttachedWorker* worker) {
+  if (worker->role == Role::kLarge) return large_kv_.Grew(*request, worker);
   AttachedWorker* const large = state_->directory.Find(request->side(Role::kLarge).worker);
   if (large == nullptr) return;
   const Position unseen = request->history().committed() - request->side(Role::kLarge).known;
-  if (unseen < kCatchUpChunk || !ReadsAhead(*large)) return;
+  if (unseen < kCatchUpChunk || !PrefillsInBackground(*large)) return;
   const bool idle = large->ready == 0 && large->releasable.empty();
   const bool eager = state_->options.large_prefill == LargePrefill::kEager;
   if ((!idle && !eager) || large->kv.LackingFor(unseen) > 0) return;

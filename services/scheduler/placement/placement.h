@@ -1,10 +1,9 @@
-// Placement brings the pen to a worker: extends an open side, opens one on the best worker, or lets
-// the request wait, under the pair's policy for an empty large pool. New requests wait by age,
-// turns for a place on a large worker by how long they have waited; nobody overtakes there, and
-// room is made by closing sides without the pen (large_room.h). Large sides are opened and fed
-// ahead of their turns as large_prefill says.
-// Threads: lives on the scheduler's loop. A machine that is passed in may have ended (and be gone)
-// when Forward returns.
+// Placement brings the decode grant to a worker: extends an open side, opens one on the best
+// worker, or lets the request wait, under the pair's policy for an empty large pool. New requests
+// wait by age, turns for a place on a large worker by how long they have waited; nobody overtakes
+// there, and room is made by closing sides without the decode grant (large_kv_admission.h). Large
+// sides are opened and fed ahead of their turns as large_prefill says. Threads: lives on the
+// scheduler's loop. A machine that is passed in may have ended (and be gone) when Forward returns.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +12,8 @@
 #include <utility>
 
 #include "absl/container/btree_set.h"
-#include "services/scheduler/placement/conclusion.h"
-#include "services/scheduler/placement/large_room.h"
+#include "services/scheduler/placement/large_kv_admission.h"
+#include "services/scheduler/placement/request_finisher.h"
 #include "services/scheduler/request/wait_line.h"
 #include "services/scheduler/state/core_state.h"
 
@@ -27,11 +26,11 @@ inline constexpr Position kCatchUpChunk = 64;
 class Placement {
  public:
   // Both must outlive this object.
-  Placement(CoreState* state, Conclusion* conclusion)
-      : state_(state), conclusion_(conclusion), room_(state) {}
+  Placement(CoreState* state, RequestFinisher* finisher)
+      : state_(state), finisher_(finisher), large_kv_(state) {}
 
-  // The pen of this request moves to its side's worker, wherever that is.
-  void Forward(RequestMachine* request);
+  // The decode grant of this request moves to its side's worker, wherever that is.
+  void DispatchGrant(RequestMachine* request);
   // Seats or workers appeared in this pair.
   void RetryWaiting(int pair);
   // The last worker of a role is gone: what waits for it is judged again.
@@ -39,13 +38,13 @@ class Placement {
   // Opens the side again on the worker that it is open on: the two disagree about the history.
   void Reopen(RequestMachine* request, Role role);
   // Gives places on large workers to turns that wait for one, and makes room for them.
-  void MakeRoom(int pair);
+  void AdmitToLargeKv(int pair);
   // The same for every pair: time alone may have made room. At each tick.
-  void MakeRoomAnywhere();
+  void AdmitToLargeKvAnywhere();
   // The same for the pairs of requests that have ended since the last call.
-  void MakeRoomOfEnded();
-  // A row of this side was accepted, and the pen stays.
-  void Written(RequestMachine* request, AttachedWorker* worker);
+  void AdmitAfterEnds();
+  // A row of this side was accepted, and the decode grant stays.
+  void OnTokensAccepted(RequestMachine* request, AttachedWorker* worker);
   // The wait of this request may be over.
   void WaitTimer(RequestMachine* request);
   // Forgets a request that ends.
@@ -54,11 +53,11 @@ class Placement {
   void Clear();
 
   // Whether a worker of this role can take one more sequence now.
-  bool AnyRoom(int pair, Role role) const;
+  bool HasCapacity(int pair, Role role) const;
   // Turns that wait for a place on a large worker.
   size_t large_waiting() const;
   // Whether a request waits for a seat on a large worker.
-  bool LargeSeatWanted(int pair) const {
+  bool LargeSlotWanted(int pair) const {
     const auto pool = waiting_.find({pair, Role::kLarge});
     return pool != waiting_.end() && !pool->second.empty();
   }
@@ -72,11 +71,11 @@ class Placement {
   void Extend(RequestMachine* request);
   bool TryOpen(RequestMachine* request);
   AttachedWorker* Choose(const RequestMachine& request, Role role) const;
-  void Place(RequestMachine* request, AttachedWorker* worker);
+  void PlaceOn(RequestMachine* request, AttachedWorker* worker);
   void OpenOn(RequestMachine* request, Role role, AttachedWorker* worker);
-  void TurnGiven(RequestMachine* request, AttachedWorker* worker);
-  void OpenAhead(RequestMachine* request);
-  bool ReadsAhead(const AttachedWorker& large) const;
+  void OnGranted(RequestMachine* request, AttachedWorker* worker);
+  void OpenInBackground(RequestMachine* request);
+  bool PrefillsInBackground(const AttachedWorker& large) const;
 
   // ---- waiting (placement_waiting.cc) ----
   void Wait(RequestMachine* request);
@@ -93,12 +92,12 @@ class Placement {
   void LeaveLarge(RequestMachine* request);
 
   CoreState* const state_;
-  Conclusion* const conclusion_;
-  LargeRoom room_;
+  RequestFinisher* const finisher_;
+  LargeKvAdmission large_kv_;
   // Small: by age, smaller numbers are older. Large: by the time since which they wait.
   std::map<Pool, WaitLine> waiting_;
   std::map<int, absl::Time> look_again_;  // By pair: nobody may give way before.
-  absl::btree_set<int> ended_in_;         // Pairs of MakeRoomOfEnded.
+  absl::btree_set<int> ended_in_;         // Pairs of AdmitAfterEnds.
   int newcomers_ = 0;
 };
 

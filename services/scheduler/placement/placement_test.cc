@@ -13,8 +13,8 @@ using ::testing::ElementsAre;
 using S = ScriptedScheduler;
 
 // One small worker and one large worker with so many seats.
-void AttachWithSeats(S* s, int small, int large) {
-  v1::WorkerHello hello = S::Hello(Role::kSmall, "small");
+void AttachWithSlots(S* s, int small, int large) {
+  wire::WorkerHello hello = S::Hello(Role::kSmall, "small");
   hello.set_max_sequences(small);
   s->Attach(S::kSmall, hello);
   hello = S::Hello(Role::kLarge, "large");
@@ -24,15 +24,15 @@ void AttachWithSeats(S* s, int small, int large) {
   s->ForgetFrames();
 }
 
-TEST(Placement, QueuesBeyondTheSeatsAndPlacesTheOldestFirst) {
+TEST(Placement, QueuesBeyondTheSlotsAndPlacesTheOldestFirst) {
   S s;
-  AttachWithSeats(&s, 1, 1);
+  AttachWithSlots(&s, 1, 1);
   for (uint64_t handle = 1; handle <= 3; ++handle) s.Submit(handle);
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1);
   s.Cancel(1);
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0) << "the seat is free once the worker says so";
   s.Closed(S::kSmall, 1);
-  const v1::CommandFrame told = s.Told(S::kSmall);
+  const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_EQ(told.opens_size(), 1);
   EXPECT_EQ(told.opens(0).request(), 2u);
 }
@@ -41,9 +41,9 @@ TEST(Placement, RefusesWhenTheQueueIsFull) {
   CoreOptions options;
   options.max_queued = 1;
   S s(options);
-  AttachWithSeats(&s, 1, 1);
+  AttachWithSlots(&s, 1, 1);
   for (uint64_t handle = 1; handle <= 3; ++handle) s.Submit(handle);
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).handle(), 3u);
   EXPECT_EQ(heard.rejections(0).reason(), "queue_full");
@@ -51,17 +51,17 @@ TEST(Placement, RefusesWhenTheQueueIsFull) {
   EXPECT_EQ(heard.rejections(0).retry_after_ms(), 1000);
 }
 
-TEST(Placement, EndsAWaitForASeatAtItsCap) {
+TEST(Placement, EndsAWaitForASlotAtItsCap) {
   CoreOptions options;
-  options.queue_wait = absl::Seconds(2);
+  options.admission_timeout = absl::Seconds(2);
   S s(options);
-  AttachWithSeats(&s, 1, 1);
+  AttachWithSlots(&s, 1, 1);
   s.Submit(1);
   s.Submit(2);
   s.Tick(absl::Milliseconds(1999));
   EXPECT_EQ(s.Heard().rejections_size(), 0);
   s.Tick(absl::Milliseconds(1));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).reason(), "queue_timeout");
   s.Closed(S::kSmall, 99);  // Nothing is left in the queue.
@@ -71,7 +71,7 @@ TEST(Placement, EndsAWaitForASeatAtItsCap) {
 TEST(Placement, CountsTheWaitForAWorkerFromTheLossOfTheLastOne) {
   for (const bool comes_back : {true, false}) {
     S s;
-    AttachWithSeats(&s, 1, 1);
+    AttachWithSlots(&s, 1, 1);
     s.Submit(1);
     s.Submit(2);  // Queues for the only seat, longer than it may wait for a worker.
     for (int second = 0; second < 30; ++second) {
@@ -79,7 +79,7 @@ TEST(Placement, CountsTheWaitForAWorkerFromTheLossOfTheLastOne) {
       s.Tick(absl::Seconds(1));
     }
     s.WorkerGone(S::kSmall);
-    s.Tick(CoreOptions().small_wait - absl::Milliseconds(1));
+    s.Tick(CoreOptions().no_small_worker_timeout - absl::Milliseconds(1));
     EXPECT_EQ(s.Heard().rejections_size(), 0);
     if (comes_back) {
       s.Attach(Role::kSmall, 11);
@@ -87,23 +87,23 @@ TEST(Placement, CountsTheWaitForAWorkerFromTheLossOfTheLastOne) {
       continue;
     }
     s.Tick(absl::Milliseconds(1));
-    const v1::SchedulerFrame heard = s.Heard();
+    const wire::SchedulerFrame heard = s.Heard();
     ASSERT_EQ(heard.rejections_size(), 2);
     EXPECT_EQ(heard.rejections(0).reason(), "no_small_worker");
   }
 }
 
-TEST(Placement, EvictsAnIdleLargeSideWhenAnotherNeedsTheSeat) {
+TEST(Placement, EvictsAnIdleLargeSideWhenAnotherNeedsTheSlot) {
   S s;
-  AttachWithSeats(&s, 8, 1);
+  AttachWithSlots(&s, 8, 1);
   s.Submit(1);
   s.Submit(2);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   s.Told(S::kLarge);
-  s.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
   EXPECT_EQ(s.Told(S::kLarge).closes_size(), 0) << "it is writing";
-  s.Send(S::kLarge, S::Departing(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
-  v1::CommandFrame told = s.Told(S::kLarge);
+  s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
+  wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.closes_size(), 1);
   EXPECT_EQ(told.closes(0).request(), 1u);
   s.Closed(S::kLarge, 1);
@@ -111,8 +111,8 @@ TEST(Placement, EvictsAnIdleLargeSideWhenAnotherNeedsTheSeat) {
   ASSERT_EQ(told.opens_size(), 1);
   EXPECT_EQ(told.opens(0).request(), 2u);
   // The evicted one comes back with all its ids and a new epoch.
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 5, {41}), Role::kLarge));
-  s.Send(S::kLarge, S::Departing(S::Row(2, 1, 4, {50}, 2), Role::kSmall));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 5, {41}), Role::kLarge));
+  s.Send(S::kLarge, S::HandingOff(S::Row(2, 1, 4, {50}, 2), Role::kSmall));
   s.Closed(S::kLarge, 2);
   told = s.Told(S::kLarge);
   ASSERT_EQ(told.opens_size(), 1);
@@ -124,13 +124,13 @@ TEST(Placement, EvictsAnIdleLargeSideWhenAnotherNeedsTheSeat) {
 
 TEST(Placement, EvictsNobodyFromADrainingWorker) {
   S s;
-  AttachWithSeats(&s, 8, 1);
+  AttachWithSlots(&s, 8, 1);
   s.Submit(1);
   s.Submit(2);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
-  s.Send(S::kLarge, S::Departing(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
   ASSERT_TRUE(s.core.DrainWorker("large").ok());
-  s.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
   EXPECT_EQ(s.Told(S::kLarge).closes_size(), 0) << "its seat could not be given to anybody";
 }
 
@@ -153,7 +153,7 @@ TEST(Placement, GivesADrainingWorkerNothingNew) {
   ASSERT_TRUE(s.core.DrainWorker("worker-10").ok());
   EXPECT_FALSE(s.core.DrainWorker("nobody").ok());
   s.Submit(2);
-  v1::CommandFrame told = s.Told(S::kSmall);
+  wire::CommandFrame told = s.Told(S::kSmall);
   EXPECT_TRUE(told.drain());
   EXPECT_EQ(told.opens_size(), 0);
   EXPECT_EQ(s.Told(11).opens_size(), 1);
@@ -164,12 +164,12 @@ TEST(Placement, GivesADrainingWorkerNothingNew) {
 TEST(Placement, ChecksTheContextOnceAWorkerHasToldIt) {
   S s;
   s.Connect();
-  v1::Submit submit = S::MakeSubmit(1);
+  wire::Submit submit = S::MakeSubmit(1);
   submit.mutable_spec()->mutable_stop()->set_max_new_tokens(1000);
   s.Submit(submit);
   EXPECT_EQ(s.Heard().rejections_size(), 0);
   s.Attach(Role::kSmall, S::kSmall);
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).reason(), "context_limit");
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0);
@@ -181,12 +181,12 @@ TEST(Release, FollowsThePolicy) {
   S s(S::WaitingFor(2));
   s.AttachAll();
   for (const uint64_t handle : {1, 2, 3}) s.Submit(handle);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
-  v1::CommandFrame told = s.Told(S::kLarge);
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
+  wire::CommandFrame told = s.Told(S::kLarge);
   EXPECT_EQ(told.opens_size(), 1) << "ids travel at once";
   EXPECT_EQ(told.releases_size(), 0);
   EXPECT_EQ(s.core.OldestLargeWait(s.now + absl::Seconds(1)), absl::Seconds(1));
-  s.Send(S::kSmall, S::Departing(S::Row(2, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
   EXPECT_THAT(s.Told(S::kLarge).releases(), ElementsAre(1u, 2u));
   EXPECT_EQ(s.core.OldestLargeWait(s.now + absl::Seconds(1)), absl::ZeroDuration());
 }
@@ -195,7 +195,7 @@ TEST(Release, ForgetsARowThatWasCancelledWhileItWaited) {
   S s(S::WaitingFor(2));
   s.AttachAll();
   for (const uint64_t handle : {1, 2}) s.Submit(handle);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   s.Cancel(1);
   EXPECT_EQ(s.Told(S::kLarge).closes_size(), 1);
   s.Tick(absl::Milliseconds(10));
@@ -211,28 +211,28 @@ TEST(CreditFlow, RaisesWithAcknowledgementsAndUnparks) {
   s.AttachAll();
   s.Submit(1);
   s.ForgetFrames();
-  v1::RowReport row = S::Row(1, 1, 3, {40, 41, 42, 43});
-  row.set_parked(true);
+  wire::RowReport row = S::Row(1, 1, 3, {40, 41, 42, 43});
+  row.set_credit_blocked(true);
   s.Send(S::kSmall, row);
   s.Ack(1, 4);
   EXPECT_EQ(s.Told(S::kSmall).credits_size(), 0);
   s.Ack(1, 5);
-  const v1::CommandFrame told = s.Told(S::kSmall);
+  const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_EQ(told.credits_size(), 1);
   EXPECT_EQ(told.credits(0).until(), 5 + 4);
 }
 
-TEST(CreditFlow, GoesWithThePenToTheOtherSide) {
+TEST(CreditFlow, GoesWithTheGrantToTheOtherSide) {
   CoreOptions options;
   options.credit = 4;
   S s(options);
   s.AttachAll();
   s.Submit(1);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, {40}), Role::kLarge));
-  s.Send(S::kLarge, S::Departing(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
+  s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
   s.Ack(1, 5);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 5, {41}), Role::kLarge));
-  const v1::CommandFrame told = s.Told(S::kLarge);
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 5, {41}), Role::kLarge));
+  const wire::CommandFrame told = s.Told(S::kLarge);
   ASSERT_EQ(told.credits_size(), 1);
   EXPECT_EQ(told.credits(0).until(), 5 + 4);
 }
@@ -244,42 +244,42 @@ TEST(CreditFlow, DropsAClientThatReadsNothing) {
   S s(options);
   s.AttachAll();
   s.Submit(1);
-  v1::RowReport row = S::Row(1, 1, 3, {40, 41});
-  row.set_parked(true);
+  wire::RowReport row = S::Row(1, 1, 3, {40, 41});
+  row.set_credit_blocked(true);
   s.Send(S::kSmall, row);
   s.ForgetFrames();
   s.Tick(absl::Milliseconds(1999));
   EXPECT_EQ(s.Heard().rejections_size(), 0);
   s.Tick(absl::Milliseconds(1));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).reason(), "client_slow");
   EXPECT_EQ(s.Told(S::kSmall).closes_size(), 1);
 }
 
-TEST(CreditFlow, HoldsADepartureWithStopStringsUntilTheClientCaughtUp) {
+TEST(CreditFlow, HoldsAHandoffWithStopStringsUntilTheClientCaughtUp) {
   S s;
   s.AttachAll();
-  v1::Submit submit = S::MakeSubmit(1);
+  wire::Submit submit = S::MakeSubmit(1);
   submit.mutable_spec()->set_string_stops(true);
   s.Submit(submit);
   const std::vector<TokenId> nine(9, 40);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, nine), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, nine), Role::kLarge));
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 0);
   EXPECT_EQ(s.core.requests().Find(1)->phase(), Phase::kHeld);
   s.Ack(1, 4);
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
 }
 
-TEST(CreditFlow, DropsAClientThatNeverLetsAHeldDepartureGo) {
+TEST(CreditFlow, DropsAClientThatNeverLetsAHeldHandoffGo) {
   CoreOptions options;
   options.client_stall = absl::Seconds(2);
   S s(options);
   s.AttachAll();
-  v1::Submit submit = S::MakeSubmit(1);
+  wire::Submit submit = S::MakeSubmit(1);
   submit.mutable_spec()->set_string_stops(true);
   s.Submit(submit);
-  s.Send(S::kSmall, S::Departing(S::Row(1, 1, 3, std::vector<TokenId>(9, 40)), Role::kLarge));
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, std::vector<TokenId>(9, 40)), Role::kLarge));
   s.ForgetFrames();
   s.Tick(absl::Seconds(2));
   EXPECT_EQ(s.Heard().rejections_size(), 1);
@@ -288,14 +288,14 @@ TEST(CreditFlow, DropsAClientThatNeverLetsAHeldDepartureGo) {
 TEST(Deadline, EndsTheRequest) {
   S s;
   s.AttachAll();
-  v1::Submit submit = S::MakeSubmit(1);
+  wire::Submit submit = S::MakeSubmit(1);
   submit.mutable_spec()->set_deadline_ms(500);
   s.Submit(submit);
   s.ForgetFrames();
   s.Tick(absl::Milliseconds(499));
   EXPECT_EQ(s.Heard().rejections_size(), 0);
   s.Tick(absl::Milliseconds(1));
-  const v1::SchedulerFrame heard = s.Heard();
+  const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).reason(), "deadline");
 }

@@ -11,26 +11,26 @@
 namespace tokenrouter {
 
 void Placement::Wait(RequestMachine* request) {
-  if (request->pen().own) {
+  if (request->grant().own) {
     // The large side was the scheduler's wish: routed service can go on at once.
-    request->ReturnToOwnPen();
-    Forward(request);
+    request->RestoreAlgorithmGrant();
+    DispatchGrant(request);
     return;
   }
-  const Role role = request->pen().role;
+  const Role role = request->grant().role;
   const int pair = request->origin().pair;
   const bool large_gone = role == Role::kLarge && PoolEmpty(pair, role);
   if (large_gone && state_->options.large_pool_gone == LargePoolGone::kSmallOnly) {
     Forget(request);
     request->FallBackToSmall();
-    Forward(request);
+    DispatchGrant(request);
     return;
   }
   if (large_gone && state_->options.large_pool_gone == LargePoolGone::kFail) {
-    conclusion_->Reject(request, RejectReason::kLargePoolGone, absl::StatusCode::kUnavailable,
-                        absl::StrCat("pair ", request->spec().pair(),
-                                     " has no large worker; start one, or set --large_pool_gone to "
-                                     "wait or small_only"));
+    finisher_->Reject(request, RejectReason::kLargePoolGone, absl::StatusCode::kUnavailable,
+                      absl::StrCat("pair ", request->spec().pair(),
+                                   " has no large worker; start one, or set --large_pool_gone to "
+                                   "wait or small_only"));
     return;
   }
   request->SetPhase(Phase::kWaiting, state_->now);
@@ -39,25 +39,25 @@ void Placement::Wait(RequestMachine* request) {
   const absl::Time rank = role == Role::kLarge ? request->phase_since() : absl::InfinitePast();
   if (waiting_[{pair, role}].Add(request->origin().key, rank)) {
     newcomers_ += request->placed() ? 0 : 1;
-    state_->large_place_waiting[pair] += role == Role::kLarge ? 1 : 0;
+    state_->large_kv_waiting[pair] += role == Role::kLarge ? 1 : 0;
   }
-  if (role == Role::kLarge) MakeRoom(pair);
+  if (role == Role::kLarge) AdmitToLargeKv(pair);
 }
 
 absl::Time Placement::WaitEnd(const RequestMachine& request) const {
-  const Role role = request.pen().role;
+  const Role role = request.grant().role;
   const int pair = request.origin().pair;
   const absl::Time queued = request.phase_since();
   if (role == Role::kLarge && request.placed() && !PoolEmpty(pair, role)) {
-    return queued + state_->options.large_place_wait;
+    return queued + state_->options.large_kv_timeout;
   }
-  const absl::Time seat = queued + state_->options.queue_wait;
+  const absl::Time seat = queued + state_->options.admission_timeout;
   if (!PoolEmpty(pair, role)) return seat;
   // The time that it queued for a full worker is not held against it, but a pool that comes and
   // goes does not make it wait for ever.
   const absl::Time empty = state_->directory.pair(pair).empty_since[Index(role)];
-  const absl::Duration wait =
-      role == Role::kSmall ? state_->options.small_wait : state_->options.large_wait;
+  const absl::Duration wait = role == Role::kSmall ? state_->options.no_small_worker_timeout
+                                                   : state_->options.no_large_worker_timeout;
   return std::min(std::max(queued, empty), seat) + wait;
 }
 
@@ -72,7 +72,7 @@ void Placement::WaitTimer(RequestMachine* request) {
     }
     return;
   }
-  const Role role = request->pen().role;
+  const Role role = request->grant().role;
   RejectReason reason = RejectReason::kQueueTimeout;
   absl::StatusCode code = absl::StatusCode::kResourceExhausted;
   if (PoolEmpty(request->origin().pair, role)) {
@@ -80,16 +80,16 @@ void Placement::WaitTimer(RequestMachine* request) {
     code = absl::StatusCode::kUnavailable;
   }
   const std::string waited = absl::FormatDuration(state_->now - request->phase_since());
-  conclusion_->Reject(request, reason, code,
-                      absl::StrCat("waited ", waited, " for a ", RoleName(role), " worker of pair ",
-                                   request->spec().pair(), " with room"));
+  finisher_->Reject(request, reason, code,
+                    absl::StrCat("waited ", waited, " for a ", RoleName(role), " worker of pair ",
+                                 request->spec().pair(), " with room"));
 }
 
 void Placement::Forget(RequestMachine* request) {
-  const auto pool = waiting_.find({request->origin().pair, request->pen().role});
+  const auto pool = waiting_.find({request->origin().pair, request->grant().role});
   if (pool == waiting_.end() || !pool->second.Remove(request->origin().key)) return;
   newcomers_ -= request->placed() ? 0 : 1;
-  state_->large_place_waiting[pool->first.first] -= pool->first.second == Role::kLarge ? 1 : 0;
+  state_->large_kv_waiting[pool->first.first] -= pool->first.second == Role::kLarge ? 1 : 0;
 }
 
 void Placement::Ended(RequestMachine* request) {
@@ -99,7 +99,7 @@ void Placement::Ended(RequestMachine* request) {
 
 void Placement::Clear() {
   waiting_.clear();
-  state_->large_place_waiting.clear();
+  state_->large_kv_waiting.clear();
   look_again_.clear();
   ended_in_.clear();
   newcomers_ = 0;
@@ -129,10 +129,10 @@ bool Placement::PoolEmpty(int pair, Role role) const {
   return state_->directory.pair(pair).workers[Index(role)].empty();
 }
 
-bool Placement::AnyRoom(int pair, Role role) const {
+bool Placement::HasCapacity(int pair, Role role) const {
   for (const StreamId stream : state_->directory.pair(pair).workers[Index(role)]) {
     const AttachedWorker& worker = *state_->directory.Find(stream);
-    if (!worker.draining && worker.has_seat() && worker.kv.LackingFor(1) == 0) return true;
+    if (!worker.draining && worker.has_free_slot() && worker.kv.LackingFor(1) == 0) return true;
   }
   return false;
 }
@@ -142,12 +142,12 @@ void Placement::RetryWaiting(int pair) {
     // Placing changes the line, so each step looks for the next one: a frame that frees one seat
     // costs one request, however many wait.
     std::optional<WaitLine::Spot> spot;
-    while (AnyRoom(pair, Role::kSmall) && (spot = line->Next(spot))) {
+    while (HasCapacity(pair, Role::kSmall) && (spot = line->Next(spot))) {
       RequestMachine* const request = state_->requests.Find(spot->second);
-      if (request != nullptr && request->phase() == Phase::kWaiting) Forward(request);
+      if (request != nullptr && request->phase() == Phase::kWaiting) DispatchGrant(request);
     }
   }
-  MakeRoom(pair);
+  AdmitToLargeKv(pair);
 }
 
 void Placement::JudgeWaiting(int pair, Role role) {
@@ -156,17 +156,17 @@ void Placement::JudgeWaiting(int pair, Role role) {
   const std::vector<WaitLine::Spot> spots(line->spots().begin(), line->spots().end());
   for (const auto& [since, key] : spots) {
     RequestMachine* const request = state_->requests.Find(key);
-    if (request != nullptr && request->phase() == Phase::kWaiting) Forward(request);
+    if (request != nullptr && request->phase() == Phase::kWaiting) DispatchGrant(request);
   }
 }
 
-void Placement::MakeRoom(int pair) {
+void Placement::AdmitToLargeKv(int pair) {
   WaitLine* const line = LineOf(pair, Role::kLarge);
   if (line == nullptr) return;
   size_t freeing = 0;
   for (const StreamId stream : state_->directory.pair(pair).workers[Index(Role::kLarge)]) {
     const AttachedWorker& worker = *state_->directory.Find(stream);
-    if (!worker.draining && !worker.has_seat()) freeing += worker.closing.size();
+    if (!worker.draining && !worker.has_free_slot()) freeing += worker.closing.size();
   }
   std::optional<WaitLine::Spot> spot;
   while ((spot = line->Next(spot))) {
@@ -180,14 +180,14 @@ void Placement::MakeRoom(int pair) {
     absl::Time& look_again = look_again_.try_emplace(pair, absl::InfinitePast()).first->second;
     if (worker == nullptr) {
       if (state_->now < look_again) return;
-      if (!room_.MakeFor(*request)) {
+      if (!large_kv_.MakeFor(*request)) {
         look_again = state_->now + kLookAgain;
         return;
       }
       worker = Choose(*request, Role::kLarge);
     }
     // Without a worker even now: the seat is free once its owner says so.
-    if (worker != nullptr) Place(request, worker);
+    if (worker != nullptr) PlaceOn(request, worker);
   }
 }
 
@@ -199,23 +199,24 @@ bool Placement::StillCloses(const RequestMachine& request) const {
   return false;
 }
 
-void Placement::MakeRoomAnywhere() {
-  for (int pair = 0; pair < state_->directory.pairs(); ++pair) MakeRoom(pair);
+void Placement::AdmitToLargeKvAnywhere() {
+  for (int pair = 0; pair < state_->directory.pairs(); ++pair) AdmitToLargeKv(pair);
 }
 
-void Placement::MakeRoomOfEnded() {
-  for (const int pair : std::exchange(ended_in_, {})) MakeRoom(pair);
+void Placement::AdmitAfterEnds() {
+  for (const int pair : std::exchange(ended_in_, {})) AdmitToLargeKv(pair);
 }
 
 void Placement::LeaveLarge(RequestMachine* request) {
   if (request->side(Role::kLarge).worker == 0) return;
-  room_.Left(*request);
+  large_kv_.Left(*request);
   const int pair = request->origin().pair;
   WaitLine* const line = LineOf(pair, Role::kLarge);
   if (line == nullptr) return;
   const RequestMachine* const waiting = state_->requests.Find(line->Next({})->second);
-  if (Choose(*waiting, Role::kLarge) != nullptr || room_.MakeFor(*waiting, request->origin().key)) {
-    MakeRoom(pair);
+  if (Choose(*waiting, Role::kLarge) != nullptr ||
+      large_kv_.MakeFor(*waiting, request->origin().key)) {
+    AdmitToLargeKv(pair);
   }
 }
 

@@ -13,16 +13,16 @@ inline bool RaisesCredit(Position told, Position acked, Position window) {
   return acked + window - told >= (window + 1) / 2;
 }
 
-// True when a side that takes the pen at `committed` should be told a newer credit: what it has
-// left is less than half a window and there is more to give.
-inline bool RaisesCreditWithPen(Position told, Position committed, Position acked,
-                                Position window) {
+// True when a side that takes the decode grant at `committed` should be told a newer credit: what
+// it has left is less than half a window and there is more to give.
+inline bool RaisesCreditWithGrant(Position told, Position committed, Position acked,
+                                  Position window) {
   return told - committed < (window + 1) / 2 && told < acked + window;
 }
 
 // With stop strings no pen goes to the large side while the client is more than half a window
 // behind: the stop may already lie in what it has not looked at.
-inline bool HoldsDeparture(bool string_stops, Position committed, Position acked, Position window) {
+inline bool HoldsHandoff(bool string_stops, Position committed, Position acked, Position window) {
   return string_stops && committed - acked > window / 2;
 }
 

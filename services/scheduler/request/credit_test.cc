@@ -18,16 +18,16 @@ TEST(Credit, IsRaisedBeforeAWriterThatTheClientKeepsUpWithParks) {
   }
 }
 
-TEST(Credit, GoesWithThePenOnlyWhenLittleIsLeft) {
-  EXPECT_FALSE(RaisesCreditWithPen(/*told=*/64, /*committed=*/10, /*acked=*/10, 64));
-  EXPECT_TRUE(RaisesCreditWithPen(64, 40, 40, 64));
-  EXPECT_FALSE(RaisesCreditWithPen(64, 40, 0, 64)) << "the client has read nothing";
+TEST(Credit, GoesWithTheGrantOnlyWhenLittleIsLeft) {
+  EXPECT_FALSE(RaisesCreditWithGrant(/*told=*/64, /*committed=*/10, /*acked=*/10, 64));
+  EXPECT_TRUE(RaisesCreditWithGrant(64, 40, 40, 64));
+  EXPECT_FALSE(RaisesCreditWithGrant(64, 40, 0, 64)) << "the client has read nothing";
 }
 
-TEST(Credit, HoldsDeparturesOfRequestsWithStopStringsOnly) {
-  EXPECT_TRUE(HoldsDeparture(true, /*committed=*/109, /*acked=*/100, /*window=*/16));
-  EXPECT_FALSE(HoldsDeparture(true, 108, 100, 16));
-  EXPECT_FALSE(HoldsDeparture(false, 200, 100, 16));
+TEST(Credit, HoldsHandoffsOfRequestsWithStopStringsOnly) {
+  EXPECT_TRUE(HoldsHandoff(true, /*committed=*/109, /*acked=*/100, /*window=*/16));
+  EXPECT_FALSE(HoldsHandoff(true, 108, 100, 16));
+  EXPECT_FALSE(HoldsHandoff(false, 200, 100, 16));
 }
 
 }  // namespace

@@ -22,24 +22,24 @@ constexpr bool kLegal[kPhases][kPhases] = {
 };
 
 // What a reopen must repeat is the rest of the turn, not the turn as it was given.
-void CountDown(int32_t written, v1::Turn* turn) {
-  turn->set_verify(0);
-  if (turn->window().kind() != v1::Window::KIND_TOKENS) return;
-  turn->mutable_window()->set_tokens(std::max(1, turn->window().tokens() - written));
+void CountDown(int32_t written, wire::DecodeGrant* terms) {
+  terms->set_verify(0);
+  if (terms->window().kind() != wire::Window::KIND_TOKENS) return;
+  terms->mutable_window()->set_tokens(std::max(1, terms->window().tokens() - written));
 }
 
 Author AuthorOfByte(char byte) { return byte == 2 ? Author::kLarge : Author::kSmall; }
 
 }  // namespace
 
-RequestMachine::RequestMachine(Origin origin, v1::GenerationSpec spec, TokenHistory history,
-                               std::string state, Pen pen, Position credit_window)
+RequestMachine::RequestMachine(Origin origin, wire::GenerationSpec spec, TokenHistory history,
+                               std::string state, DecodeGrant grant, Position credit_window)
     : origin_(origin),
       spec_(std::move(spec)),
       credit_window_(credit_window),
       history_(std::move(history)),
       state_(std::move(state)),
-      pen_(std::move(pen)),
+      grant_(std::move(grant)),
       acked_(history_.prompt_length()),
       phase_since_(origin.submitted_at),
       committed_at_(origin.submitted_at),
@@ -47,15 +47,15 @@ RequestMachine::RequestMachine(Origin origin, v1::GenerationSpec spec, TokenHist
   TR_CHECK(history_.tail().empty());
 }
 
-bool RequestMachine::WellFormed(const v1::RowReport& row) const {
+bool RequestMachine::WellFormed(const wire::RowReport& row) const {
   const int ids = row.ids_size();
   if (static_cast<int>(row.authors().size()) != ids) return false;
   if (row.entropies_size() != ids && row.entropies_size() != 0) return false;
   if (row.logprobs_size() != ids && row.logprobs_size() != 0) return false;
   if (row.state().size() > kMaxRequestState) return false;
-  if (row.has_departure() && !FromWire(row.departure().to()).ok()) return false;
-  if (row.has_departure() && row.departure().verify() > row.tail_size()) return false;
-  if (!row.has_departure() && row.tail_size() > 0) return false;
+  if (row.has_handoff() && !FromWire(row.handoff().to()).ok()) return false;
+  if (row.has_handoff() && row.handoff().verify() > row.tail_size()) return false;
+  if (!row.has_handoff() && row.tail_size() > 0) return false;
   for (const char author : row.authors()) {
     if (author != 1 && author != 2) return false;
   }
@@ -63,19 +63,19 @@ bool RequestMachine::WellFormed(const v1::RowReport& row) const {
 }
 
 std::optional<DropReason> RequestMachine::Refuses(Role role, StreamId worker,
-                                                  const v1::RowReport& row) const {
+                                                  const wire::RowReport& row) const {
   const Side& side = sides_[static_cast<int>(role)];
   if (side.worker != worker || row.epoch() != side.epoch) return DropReason::kEpoch;
   // Before its release a worker can only park or fail.
-  const bool writes = row.ids_size() > 0 || row.has_departure();
-  const bool its_turn = phase_ == Phase::kRunning || (phase_ == Phase::kReleasable && !writes);
-  if (pen_.role != role || !its_turn) return DropReason::kPen;
+  const bool writes = row.ids_size() > 0 || row.has_handoff();
+  const bool may_write = phase_ == Phase::kRunning || (phase_ == Phase::kReleasable && !writes);
+  if (grant_.role != role || !may_write) return DropReason::kNotGranted;
   if (row.base_position() != history_.committed()) return DropReason::kBase;
   if (!WellFormed(row)) return DropReason::kMalformed;
   return std::nullopt;
 }
 
-void RequestMachine::UpdateOtherSide(Role role, const v1::RowReport& row) {
+void RequestMachine::UpdateOtherSide(Role role, const wire::RowReport& row) {
   Side& side = mutable_side(role);
   if (side.known <= history_.committed()) return;
   std::vector<TokenId> replacement(row.ids().begin(), row.ids().end());
@@ -83,23 +83,23 @@ void RequestMachine::UpdateOtherSide(Role role, const v1::RowReport& row) {
   side.Know(KnownAfterReplace(side.known, history_.committed(), history_.tail(), replacement));
 }
 
-Position RequestMachine::Unread(Role role) const {
+Position RequestMachine::Uncomputed(Role role) const {
   return std::max<Position>(1, history_.size() - side(role).read);
 }
 
-void RequestMachine::SetParked(Role role, const v1::RowReport& row) {
+void RequestMachine::SetParked(Role role, const wire::RowReport& row) {
   // A newer credit may be under way to it; then it goes on by itself.
-  parked_ = row.parked() && history_.committed() >= mutable_side(role).credit;
+  credit_blocked_ = row.credit_blocked() && history_.committed() >= mutable_side(role).credit;
 }
 
-void RequestMachine::NoteCached(const v1::RowReport& row) {
-  const bool wrote = row.ids_size() > 0 || row.has_departure();
+void RequestMachine::NoteCached(const wire::RowReport& row) {
+  const bool wrote = row.ids_size() > 0 || row.has_handoff();
   if (wrote && !cached_ids_.has_value()) cached_ids_ = row.cached_ids();
 }
 
-void RequestMachine::Accept(Role role, const v1::RowReport& row) {
+void RequestMachine::Accept(Role role, const wire::RowReport& row) {
   // A row that only says that it parks has not touched the history or its turn.
-  if (row.ids_size() == 0 && !row.has_departure()) {
+  if (row.ids_size() == 0 && !row.has_handoff()) {
     SetParked(role, row);
     return;
   }
@@ -119,60 +119,60 @@ void RequestMachine::Accept(Role role, const v1::RowReport& row) {
   state_ = row.state();
   reopens_ = 0;
   SetParked(role, row);
-  CountDownPen(written);
+  CountDownGrant(written);
 }
 
-void RequestMachine::CountDownPen(int32_t written) {
-  CountDown(written, &pen_.turn);
+void RequestMachine::CountDownGrant(int32_t written) {
+  CountDown(written, &grant_.terms);
   // A small turn that did not begin stays as it is.
-  if (!pen_.own || pen_.own->role == Role::kSmall) return;
-  v1::Turn& own = pen_.own->turn;
+  if (!grant_.own || grant_.own->role == Role::kSmall) return;
+  wire::DecodeGrant& own = grant_.own->terms;
   const bool over =
-      own.window().kind() == v1::Window::KIND_TOKENS && own.window().tokens() <= written;
+      own.window().kind() == wire::Window::KIND_TOKENS && own.window().tokens() <= written;
   CountDown(written, &own);
   if (!over) return;
-  // The end of a window gives the pen to the other side, as in a worker.
-  pen_.own->role = Role::kSmall;
+  // The end of a window gives the decode grant to the other side, as in a worker.
+  grant_.own->role = Role::kSmall;
   own.mutable_window()->Clear();
-  own.mutable_window()->set_kind(v1::Window::KIND_OWN_RULE);
+  own.mutable_window()->set_kind(wire::Window::KIND_OWN_RULE);
 }
 
-void RequestMachine::GivePen(Pen pen) {
-  pen_ = std::move(pen);
-  parked_ = false;
+void RequestMachine::SetGrant(DecodeGrant grant) {
+  grant_ = std::move(grant);
+  credit_blocked_ = false;
 }
 
-void RequestMachine::ReturnToOwnPen() {
-  TR_CHECK(pen_.own.has_value()) << "request " << origin_.key;
-  Pen pen;
-  pen.role = pen_.own->role;
-  pen.turn = std::move(pen_.own->turn);
-  GivePen(std::move(pen));
+void RequestMachine::RestoreAlgorithmGrant() {
+  TR_CHECK(grant_.own.has_value()) << "request " << origin_.key;
+  DecodeGrant grant;
+  grant.role = grant_.own->role;
+  grant.terms = std::move(grant_.own->terms);
+  SetGrant(std::move(grant));
 }
 
 void RequestMachine::FallBackToSmall() {
   for (Side& side : sides_) side.Know(std::min(side.known, history_.committed()));
   history_.ReplaceTail({});
-  Pen pen;
-  pen.turn.mutable_window()->set_kind(v1::Window::KIND_UNTIL_END);
-  GivePen(std::move(pen));
+  DecodeGrant grant;
+  grant.terms.mutable_window()->set_kind(wire::Window::KIND_UNTIL_END);
+  SetGrant(std::move(grant));
   degraded_ = true;
 }
 
-bool RequestMachine::HoldsDeparture() const {
-  return pen_.role == Role::kLarge &&
-         ::tokenrouter::HoldsDeparture(spec_.string_stops(), history_.committed(), acked_,
-                                       credit_window_);
+bool RequestMachine::HoldsHandoff() const {
+  return grant_.role == Role::kLarge &&
+         ::tokenrouter::HoldsHandoff(spec_.string_stops(), history_.committed(), acked_,
+                                     credit_window_);
 }
 
-void RequestMachine::FillOpen(Role role, StreamId worker, int numerics_class, v1::Open* open) {
+void RequestMachine::FillOpen(Role role, StreamId worker, int numerics_class, wire::Open* open) {
   Side& side = mutable_side(role);
   const bool class_changed = side.numerics_class != 0 && side.numerics_class != numerics_class;
   if (class_changed && history_.generated() > 0) degraded_ = true;
   side = {.worker = worker,
           .epoch = side.epoch + 1,
           .known = history_.size(),
-          .read = pen_.role == role ? 0 : history_.size(),  // It has time until its first turn.
+          .read = grant_.role == role ? 0 : history_.size(),  // It has time until its first turn.
           .credit = acked_ + credit_window_,
           .numerics_class = numerics_class};
   placed_ = true;
@@ -183,10 +183,10 @@ void RequestMachine::FillOpen(Role role, StreamId worker, int numerics_class, v1
   open->set_tail(history_.size() - history_.committed());
   open->set_state(state_);
   open->set_credit(side.credit);
-  if (pen_.role == role) *open->mutable_turn() = pen_.turn;
+  if (grant_.role == role) *open->mutable_grant() = grant_.terms;
 }
 
-void RequestMachine::FillExtend(Role role, v1::Extend* extend) {
+void RequestMachine::FillExtend(Role role, wire::Extend* extend) {
   Side& side = mutable_side(role);
   extend->set_request(origin_.key);
   extend->set_epoch(side.epoch);
@@ -195,7 +195,7 @@ void RequestMachine::FillExtend(Role role, v1::Extend* extend) {
   extend->mutable_ids()->Add(ids.begin(), ids.end());
   extend->set_tail(history_.size() - history_.committed());
   extend->set_state(state_);
-  if (pen_.role == role) *extend->mutable_turn() = pen_.turn;
+  if (grant_.role == role) *extend->mutable_grant() = grant_.terms;
   side.known = history_.size();
 }
 
@@ -212,7 +212,7 @@ void RequestMachine::LoseSide(Role role, ReopenCause cause) {
   side.worker = 0;
   side.Know(0);
   side.credit = 0;
-  if (pen_.role == role) parked_ = false;
+  if (grant_.role == role) credit_blocked_ = false;
 }
 
 bool RequestMachine::Acknowledge(Position position, absl::Time now) {
@@ -223,15 +223,15 @@ bool RequestMachine::Acknowledge(Position position, absl::Time now) {
   return true;
 }
 
-std::optional<Position> RequestMachine::RaiseCredit(Role role, bool with_pen) {
+std::optional<Position> RequestMachine::RaiseCredit(Role role, bool with_grant) {
   Side& side = mutable_side(role);
   if (side.worker == 0) return std::nullopt;
   const bool raises =
-      with_pen ? RaisesCreditWithPen(side.credit, history_.committed(), acked_, credit_window_)
-               : RaisesCredit(side.credit, acked_, credit_window_);
+      with_grant ? RaisesCreditWithGrant(side.credit, history_.committed(), acked_, credit_window_)
+                 : RaisesCredit(side.credit, acked_, credit_window_);
   if (!raises) return std::nullopt;
   side.credit = acked_ + credit_window_;
-  if (pen_.role == role) parked_ = false;
+  if (grant_.role == role) credit_blocked_ = false;
   return side.credit;
 }
 

@@ -1,9 +1,9 @@
-// RequestMachine is one request in the scheduler: its canonical history, who holds the pen, what
-// each side knows, and in which phase it is. It decides which worker messages count and fills the
-// commands that bring a side up to date; it sends nothing and picks no worker.
-// Ownership: owned by RequestRegistry. Threads: lives on the scheduler's loop.
-// Units: positions are canonical, prompt included. A side with worker 0 is not open anywhere.
-// Errors: a message that does not count is a DropReason; an illegal phase change is a CHECK.
+// RequestMachine is one request in the scheduler: its canonical history, who holds the decode
+// grant, what each side knows, and in which phase it is. It decides which worker messages count and
+// fills the commands that bring a side up to date; it sends nothing and picks no worker. Ownership:
+// owned by RequestRegistry. Threads: lives on the scheduler's loop. Units: positions are canonical,
+// prompt included. A side with worker 0 is not open anywhere. Errors: a message that does not count
+// is a DropReason; an illegal phase change is a CHECK.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,10 @@
 #include "absl/time/time.h"
 #include "libs/tokens/token_history.h"
 #include "libs/tokens/token_types.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
 #include "services/scheduler/options/core_options.h"
 #include "services/scheduler/options/scheduler_counters.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
@@ -27,12 +28,12 @@ namespace tokenrouter {
 //   kHeld       -> kRunning               there is none, and the small model takes over for good
 //   kReleasable -> kRunning               the release policy let it go
 //   kReleasable -> kWaiting               its worker was lost
-//   kRunning    -> all                    the pen moved, or its worker was lost
+//   kRunning    -> all                    the decode grant moved, or its worker was lost
 //   all         -> kEnded                 finished, rejected or abandoned; nothing follows
 // A change to itself is a new turn, a reopen, or another wait.
 enum class Phase : uint8_t {
   kWaiting = 0,     // The pen's side has no worker: a seat is looked for.
-  kHeld = 1,        // The pen goes to the large side once the client has caught up.
+  kHeld = 1,        // The decode grant goes to the large side once the client has caught up.
   kReleasable = 2,  // The large side has the ids; the release policy decides when it runs.
   kRunning = 3,     // The pen's side may write.
   kEnded = 4,
@@ -63,42 +64,42 @@ class RequestMachine {
     int numerics_class = 0;  // Of the last worker; 0: none yet. Kept when the worker is lost.
     ReopenCause lost_by = ReopenCause::kWorkerLost;  // Means something once epoch > 0, worker 0.
   };
-  // What an algorithm says about the pen.
-  struct OwnPen {
+  // What an algorithm says about the decode grant.
+  struct AlgorithmGrant {
     Role role = Role::kSmall;
-    v1::Turn turn;
+    wire::DecodeGrant terms;
   };
-  struct Pen {
+  struct DecodeGrant {
     Role role = Role::kSmall;
-    v1::Turn turn;
+    wire::DecodeGrant terms;
     // The large model was given it, or more of it, to write alone (mode_rule.h).
     bool large_alone = false;
     // What the algorithm had said instead, less what was written since; absent when it stands.
-    std::optional<OwnPen> own = std::nullopt;
+    std::optional<AlgorithmGrant> own = std::nullopt;
   };
 
   // REQUIRES: history has no tail.
-  RequestMachine(Origin origin, v1::GenerationSpec spec, TokenHistory history, std::string state,
-                 Pen pen, Position credit_window);
+  RequestMachine(Origin origin, wire::GenerationSpec spec, TokenHistory history, std::string state,
+                 DecodeGrant grant, Position credit_window);
 
   const Origin& origin() const { return origin_; }
-  const v1::GenerationSpec& spec() const { return spec_; }
+  const wire::GenerationSpec& spec() const { return spec_; }
   const TokenHistory& history() const { return history_; }
   const std::string& state() const { return state_; }
   const Side& side(Role role) const { return sides_[static_cast<int>(role)]; }
-  const Pen& pen() const { return pen_; }
+  const DecodeGrant& grant() const { return grant_; }
   Phase phase() const { return phase_; }
   Position acked() const { return acked_; }
   Position credit_window() const { return credit_window_; }
   bool degraded() const { return degraded_; }
-  bool parked() const { return parked_; }
+  bool credit_blocked() const { return credit_blocked_; }
   bool placed() const { return placed_; }  // It has had a worker: no longer a queued newcomer.
   int reopens() const { return reopens_; }
   // Ids of the prompt that were in KV where it opened; 0 before its first row.
   int32_t cached_ids() const { return cached_ids_.value_or(0); }
   // Ids that the side must read before it can answer, at least 1: what it has not seen, and the
   // token that it wrote last. What a cache or reading ahead saves is not known here.
-  Position Unread(Role role) const;
+  Position Uncomputed(Role role) const;
   // Whether the side has read the prompt, as far as its rows say.
   bool HasRead(Role role) const { return side(role).read >= history_.prompt_length(); }
   absl::Time phase_since() const { return phase_since_; }
@@ -110,26 +111,26 @@ class RequestMachine {
 
   // ---- rows ----
   // Why a row of `worker` does not count; nothing when it does.
-  std::optional<DropReason> Refuses(Role role, StreamId worker, const v1::RowReport& row) const;
+  std::optional<DropReason> Refuses(Role role, StreamId worker, const wire::RowReport& row) const;
   void CommittedAt(absl::Time now) { committed_at_ = now; }
-  // The first row that writes or departs says how much of the prompt was in KV.
-  void NoteCached(const v1::RowReport& row);
+  // The first row that writes or hands_off says how much of the prompt was in KV.
+  void NoteCached(const wire::RowReport& row);
   // Commits the row. REQUIRES: !Refuses(role, ...).
-  void Accept(Role role, const v1::RowReport& row);
+  void Accept(Role role, const wire::RowReport& row);
 
-  // ---- the pen ----
-  void GivePen(Pen pen);
-  // The pen becomes what the algorithm had said. REQUIRES: pen().own.
-  void ReturnToOwnPen();
+  // ---- the decode grant ----
+  void SetGrant(DecodeGrant grant);
+  // The decode grant becomes what the algorithm had said. REQUIRES: grant().own.
+  void RestoreAlgorithmGrant();
   // The large model is gone for good: the small one writes until the end, the tail is forgotten.
   void FallBackToSmall();
-  bool HoldsDeparture() const;
+  bool HoldsHandoff() const;
 
   // ---- sides ----
   // The side opens on `worker`: the epoch grows, the whole history travels.
-  void FillOpen(Role role, StreamId worker, int numerics_class, v1::Open* open);
+  void FillOpen(Role role, StreamId worker, int numerics_class, wire::Open* open);
   // Ids that an open side has not seen, and the turn.
-  void FillExtend(Role role, v1::Extend* extend);
+  void FillExtend(Role role, wire::Extend* extend);
   // The worker says that it knows less. False when that is no news.
   bool Forget(Role role, uint32_t epoch, Position have);
   // The side is open nowhere any more.
@@ -139,13 +140,14 @@ class RequestMachine {
   // ---- client ----
   // True when the position is news.
   bool Acknowledge(Position position, absl::Time now);
-  // Since when it waits for its client (parked or held) without hearing from it.
+  // Since when it waits for its client (credit_blocked or held) without hearing from it.
   absl::Time stalled_since() const { return stalled_since_; }
   void StallsFrom(absl::Time now) { stalled_since_ = now; }
   bool stall_armed() const { return stall_armed_; }
   void ArmStall(bool armed) { stall_armed_ = armed; }
-  // The new credit of an open side that must be told, if any. `with_pen`: it takes the pen now.
-  std::optional<Position> RaiseCredit(Role role, bool with_pen);
+  // The new credit of an open side that must be told, if any. `with_grant`: it takes the decode
+  // grant now.
+  std::optional<Position> RaiseCredit(Role role, bool with_grant);
 
   // ---- phases ----
   void SetPhase(Phase phase, absl::Time now);
@@ -157,22 +159,22 @@ class RequestMachine {
 
  private:
   Side& mutable_side(Role role) { return sides_[static_cast<int>(role)]; }
-  void UpdateOtherSide(Role role, const v1::RowReport& row);
-  void SetParked(Role role, const v1::RowReport& row);
-  void CountDownPen(int32_t written);
-  bool WellFormed(const v1::RowReport& row) const;
+  void UpdateOtherSide(Role role, const wire::RowReport& row);
+  void SetParked(Role role, const wire::RowReport& row);
+  void CountDownGrant(int32_t written);
+  bool WellFormed(const wire::RowReport& row) const;
 
   const Origin origin_;
-  const v1::GenerationSpec spec_;
+  const wire::GenerationSpec spec_;
   const Position credit_window_;
   TokenHistory history_;
   std::string state_;
   Side sides_[kRoles];
-  Pen pen_;
+  DecodeGrant grant_;
   Phase phase_ = Phase::kWaiting;
   Position acked_;
   bool degraded_ = false;
-  bool parked_ = false;
+  bool credit_blocked_ = false;
   bool placed_ = false;
   int reopens_ = 0;
   std::optional<int32_t> cached_ids_;

@@ -15,17 +15,17 @@ constexpr Position kWindow = 16;
 
 class RequestMachineTest : public ::testing::Test {
  protected:
-  static RequestMachine Make(RequestMachine::Pen pen = {}) {
-    v1::GenerationSpec spec;
+  static RequestMachine Make(RequestMachine::DecodeGrant grant = {}) {
+    wire::GenerationSpec spec;
     spec.set_prompt_length(3);
-    return RequestMachine({.key = 1}, spec, TokenHistory({1, 2, 3}), "", std::move(pen), kWindow);
+    return RequestMachine({.key = 1}, spec, TokenHistory({1, 2, 3}), "", std::move(grant), kWindow);
   }
   void Run(Role role) {
-    v1::Open open;
+    wire::Open open;
     machine_.FillOpen(role, role == Role::kSmall ? 10 : 20, 1, &open);
     machine_.SetPhase(Phase::kRunning, now_);
   }
-  void Accept(Role role, const v1::RowReport& row) {
+  void Accept(Role role, const wire::RowReport& row) {
     ASSERT_FALSE(machine_.Refuses(role, machine_.side(role).worker, row).has_value());
     machine_.Accept(role, row);
   }
@@ -35,90 +35,90 @@ class RequestMachineTest : public ::testing::Test {
 };
 
 TEST_F(RequestMachineTest, OpensWithAGrowingEpochAndTheWholeHistory) {
-  v1::Open open;
+  wire::Open open;
   machine_.FillOpen(Role::kSmall, 10, 1, &open);
   EXPECT_EQ(open.epoch(), 1u);
   EXPECT_EQ(open.credit(), 3 + kWindow);
-  EXPECT_TRUE(open.has_turn());
+  EXPECT_TRUE(open.has_grant());
   machine_.LoseSide(Role::kSmall, ReopenCause::kWorkerLost);
   machine_.FillOpen(Role::kSmall, 11, 1, &open);
   EXPECT_EQ(open.epoch(), 2u);
-  v1::Open large;
+  wire::Open large;
   machine_.FillOpen(Role::kLarge, 20, 1, &large);
   EXPECT_EQ(large.epoch(), 1u);
-  EXPECT_FALSE(large.has_turn()) << "it does not hold the pen";
+  EXPECT_FALSE(large.has_grant()) << "it does not hold the pen";
 }
 
 TEST_F(RequestMachineTest, KnowsWhatASideMustReadBeforeItAnswers) {
   Run(Role::kSmall);
-  EXPECT_EQ(machine_.Unread(Role::kSmall), 3) << "the prompt";
+  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 3) << "the prompt";
   Accept(Role::kSmall, S::Row(1, 1, 3, {7}));
-  EXPECT_EQ(machine_.Unread(Role::kSmall), 1) << "the token that it drew last";
-  Accept(Role::kSmall, S::Departing(S::Row(1, 1, 4, {8}), Role::kLarge));
-  v1::Turn turn;
-  machine_.GivePen({.role = Role::kLarge, .turn = turn});
+  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 1) << "the token that it drew last";
+  Accept(Role::kSmall, S::HandingOff(S::Row(1, 1, 4, {8}), Role::kLarge));
+  wire::DecodeGrant terms;
+  machine_.SetGrant({.role = Role::kLarge, .terms = terms});
   Run(Role::kLarge);
-  EXPECT_EQ(machine_.Unread(Role::kLarge), 5);
-  Accept(Role::kLarge, S::Departing(S::Row(1, 1, 5, {9}, 2), Role::kSmall));
-  EXPECT_EQ(machine_.Unread(Role::kSmall), 2) << "its own last token and the other side's";
-  machine_.GivePen({});
-  v1::Extend extend;
+  EXPECT_EQ(machine_.Uncomputed(Role::kLarge), 5);
+  Accept(Role::kLarge, S::HandingOff(S::Row(1, 1, 5, {9}, 2), Role::kSmall));
+  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 2) << "its own last token and the other side's";
+  machine_.SetGrant({});
+  wire::Extend extend;
   machine_.FillExtend(Role::kSmall, &extend);
-  EXPECT_EQ(machine_.Unread(Role::kSmall), 2) << "told is not read";
-  Accept(Role::kSmall, S::Departing(S::Row(1, 1, 6, {}), Role::kLarge));
-  EXPECT_EQ(machine_.Unread(Role::kSmall), 1) << "it has read all, but a step has an id";
-  EXPECT_EQ(machine_.Unread(Role::kLarge), 1) << "its own last token";
+  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 2) << "told is not read";
+  Accept(Role::kSmall, S::HandingOff(S::Row(1, 1, 6, {}), Role::kLarge));
+  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 1) << "it has read all, but a step has an id";
+  EXPECT_EQ(machine_.Uncomputed(Role::kLarge), 1) << "its own last token";
   machine_.LoseSide(Role::kLarge, ReopenCause::kWorkerLost);
-  EXPECT_EQ(machine_.Unread(Role::kLarge), 6);
+  EXPECT_EQ(machine_.Uncomputed(Role::kLarge), 6);
 }
 
 TEST_F(RequestMachineTest, CountsDownATokenWindowForAReopen) {
   Run(Role::kSmall);
-  v1::Turn turn;
-  turn.mutable_window()->set_kind(v1::Window::KIND_TOKENS);
-  turn.mutable_window()->set_tokens(5);
-  machine_.GivePen({.turn = turn});
+  wire::DecodeGrant terms;
+  terms.mutable_window()->set_kind(wire::Window::KIND_TOKENS);
+  terms.mutable_window()->set_tokens(5);
+  machine_.SetGrant({.terms = terms});
   Accept(Role::kSmall, S::Row(1, 1, 3, {7, 8}));
-  v1::Open open;
+  wire::Open open;
   machine_.FillOpen(Role::kSmall, 11, 1, &open);
-  EXPECT_EQ(open.turn().window().tokens(), 3);
+  EXPECT_EQ(open.grant().window().tokens(), 3);
 }
 
 TEST_F(RequestMachineTest, RepeatsTailAndVerificationAtAReopenUntilTheyAreAnswered) {
   Run(Role::kSmall);
-  Accept(Role::kSmall, S::Departing(S::Row(1, 1, 3, {7}), Role::kLarge, {60, 61}));
-  v1::Turn turn;
-  turn.set_verify(2);
-  machine_.GivePen({.role = Role::kLarge, .turn = turn});
+  Accept(Role::kSmall, S::HandingOff(S::Row(1, 1, 3, {7}), Role::kLarge, {60, 61}));
+  wire::DecodeGrant terms;
+  terms.set_verify(2);
+  machine_.SetGrant({.role = Role::kLarge, .terms = terms});
   for (uint32_t epoch = 1; epoch <= 2; ++epoch) {
-    v1::Open open;
+    wire::Open open;
     machine_.FillOpen(Role::kLarge, 20, 1, &open);
     EXPECT_THAT(open.ids(), ElementsAre(1, 2, 3, 7, 60, 61));
     EXPECT_EQ(open.tail(), 2);
-    EXPECT_EQ(open.turn().verify(), 2);
+    EXPECT_EQ(open.grant().verify(), 2);
   }
   // Parking before it ran answers nothing.
   machine_.SetPhase(Phase::kReleasable, now_);
-  v1::RowReport parked = S::Row(1, 2, 4, {});
-  parked.set_parked(true);
-  Accept(Role::kLarge, parked);
+  wire::RowReport credit_blocked = S::Row(1, 2, 4, {});
+  credit_blocked.set_credit_blocked(true);
+  Accept(Role::kLarge, credit_blocked);
   EXPECT_EQ(machine_.history().tail().size(), 2u);
-  EXPECT_EQ(machine_.pen().turn.verify(), 2);
+  EXPECT_EQ(machine_.grant().terms.verify(), 2);
   machine_.SetPhase(Phase::kRunning, now_);
   Accept(Role::kLarge, S::Row(1, 2, 4, {60, 70}, 2));
   EXPECT_EQ(machine_.history().tail().size(), 0u);
-  EXPECT_EQ(machine_.pen().turn.verify(), 0);
+  EXPECT_EQ(machine_.grant().terms.verify(), 0);
 }
 
 TEST_F(RequestMachineTest, RemembersWhatTheOtherSideKnowsOfANewHistory) {
   Run(Role::kSmall);
-  v1::Open open;
+  wire::Open open;
   machine_.FillOpen(Role::kLarge, 20, 1, &open);
-  Accept(Role::kSmall, S::Departing(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61, 62}));
+  Accept(Role::kSmall, S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61, 62}));
   EXPECT_EQ(machine_.side(Role::kSmall).known, 6);
   EXPECT_EQ(machine_.side(Role::kLarge).known, 3);
-  machine_.GivePen({.role = Role::kLarge});
-  v1::Extend extend;
+  machine_.SetGrant({.role = Role::kLarge});
+  wire::Extend extend;
   machine_.FillExtend(Role::kLarge, &extend);
   EXPECT_EQ(extend.base(), 3);
   EXPECT_EQ(extend.tail(), 3);
@@ -129,20 +129,20 @@ TEST_F(RequestMachineTest, RemembersWhatTheOtherSideKnowsOfANewHistory) {
 
 TEST_F(RequestMachineTest, ParksOnlyAtTheCreditThatItWasTold) {
   Run(Role::kSmall);
-  v1::RowReport row = S::Row(1, 1, 3, {7});
-  row.set_parked(true);
+  wire::RowReport row = S::Row(1, 1, 3, {7});
+  row.set_credit_blocked(true);
   Accept(Role::kSmall, row);
-  EXPECT_FALSE(machine_.parked()) << "a newer credit is under way";
+  EXPECT_FALSE(machine_.credit_blocked()) << "a newer credit is under way";
   std::vector<TokenId> ids(kWindow - 1, 7);
   row = S::Row(1, 1, 4, ids);
-  row.set_parked(true);
+  row.set_credit_blocked(true);
   Accept(Role::kSmall, row);
-  EXPECT_TRUE(machine_.parked());
+  EXPECT_TRUE(machine_.credit_blocked());
   EXPECT_TRUE(machine_.Acknowledge(10, now_));
   EXPECT_FALSE(machine_.RaiseCredit(Role::kSmall, false).has_value());
   EXPECT_TRUE(machine_.Acknowledge(11, now_));
   EXPECT_EQ(machine_.RaiseCredit(Role::kSmall, false), 11 + kWindow);
-  EXPECT_FALSE(machine_.parked());
+  EXPECT_FALSE(machine_.credit_blocked());
 }
 
 TEST_F(RequestMachineTest, IgnoresAcknowledgementsBackwardsAndBeyondTheEnd) {
@@ -155,7 +155,7 @@ TEST_F(RequestMachineTest, IgnoresAcknowledgementsBackwardsAndBeyondTheEnd) {
 }
 
 TEST_F(RequestMachineTest, MarksAnswersAcrossNumericsClassesOnceTokensExist) {
-  v1::Open open;
+  wire::Open open;
   machine_.FillOpen(Role::kSmall, 10, 1, &open);
   machine_.FillOpen(Role::kSmall, 11, 2, &open);
   EXPECT_FALSE(machine_.degraded()) << "nothing was written yet";
@@ -169,24 +169,24 @@ TEST_F(RequestMachineTest, MarksAnswersAcrossNumericsClassesOnceTokensExist) {
 
 TEST_F(RequestMachineTest, ForgetsTheTailWhenTheSmallModelTakesOver) {
   Run(Role::kSmall);
-  Accept(Role::kSmall, S::Departing(S::Row(1, 1, 3, {7}), Role::kLarge, {60, 61}));
-  machine_.GivePen({.role = Role::kLarge});
+  Accept(Role::kSmall, S::HandingOff(S::Row(1, 1, 3, {7}), Role::kLarge, {60, 61}));
+  machine_.SetGrant({.role = Role::kLarge});
   machine_.FallBackToSmall();
-  EXPECT_EQ(machine_.pen().role, Role::kSmall);
-  EXPECT_EQ(machine_.pen().turn.window().kind(), v1::Window::KIND_UNTIL_END);
+  EXPECT_EQ(machine_.grant().role, Role::kSmall);
+  EXPECT_EQ(machine_.grant().terms.window().kind(), wire::Window::KIND_UNTIL_END);
   EXPECT_TRUE(machine_.degraded());
-  v1::Extend extend;
+  wire::Extend extend;
   machine_.FillExtend(Role::kSmall, &extend);
   EXPECT_EQ(extend.base(), 4);
   EXPECT_EQ(extend.ids_size(), 0);
 }
 
 TEST_F(RequestMachineTest, LetsAWorkerFailBeforeItsReleaseButNotWrite) {
-  machine_.GivePen({.role = Role::kLarge});
-  v1::Open open;
+  machine_.SetGrant({.role = Role::kLarge});
+  wire::Open open;
   machine_.FillOpen(Role::kLarge, 20, 1, &open);
   machine_.SetPhase(Phase::kReleasable, now_);
-  EXPECT_EQ(machine_.Refuses(Role::kLarge, 20, S::Row(1, 1, 3, {7}, 2)), DropReason::kPen);
+  EXPECT_EQ(machine_.Refuses(Role::kLarge, 20, S::Row(1, 1, 3, {7}, 2)), DropReason::kNotGranted);
   EXPECT_EQ(machine_.Refuses(Role::kLarge, 20, S::Finished(S::Row(1, 1, 3, {}), 3)), std::nullopt);
 }
 

@@ -33,7 +33,7 @@ void RequestRegistry::Erase(uint64_t key) {
 
 void RequestRegistry::FollowReading(const RequestMachine& machine) {
   auto& reading = reading_by_pair_[machine.origin().pair];
-  if (machine.HasRead(machine.pen().role)) {
+  if (machine.HasRead(machine.grant().role)) {
     reading.erase(machine.origin().key);
   } else {
     reading.insert(machine.origin().key);

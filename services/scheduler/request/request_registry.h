@@ -37,9 +37,10 @@ class RequestRegistry {
   int size() const { return static_cast<int>(machines_.size()); }
   // Live requests of a pair.
   int live(int pair) const;
-  // Those of them whose side with the pen has yet to read the prompt, as of their last row.
+  // Those of them whose side with the decode grant has yet to read the prompt, as of their last
+  // row.
   int reading(int pair) const;
-  // After a row, with the pen where it left it.
+  // After a row, with the decode grant where it left it.
   void FollowReading(const RequestMachine& machine);
   // All numbers in ascending order, for what must be deterministic.
   std::vector<uint64_t> Keys() const;

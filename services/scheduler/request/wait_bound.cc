@@ -5,7 +5,7 @@
 namespace tokenrouter {
 
 WaitBound BoundOf(const RequestMachine& request, absl::Time since, absl::Duration cap) {
-  const v1::GenerationSpec& spec = request.spec();
+  const wire::GenerationSpec& spec = request.spec();
   WaitBound bound;
   bound.latest = since + cap;
   if (spec.max_defer_ms() > 0) {

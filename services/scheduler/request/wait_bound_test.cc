@@ -9,7 +9,7 @@ constexpr absl::Duration kCap = absl::Seconds(1);
 const absl::Time kSubmitted = absl::UnixEpoch() + absl::Seconds(100);
 const absl::Time kSince = kSubmitted + absl::Milliseconds(70);
 
-RequestMachine Machine(v1::GenerationSpec spec, int generated) {
+RequestMachine Machine(wire::GenerationSpec spec, int generated) {
   TokenHistory history({1, 2, 3});
   for (int i = 0; i < generated; ++i) history.Commit(40, Author::kSmall, 0.0f);
   return RequestMachine({.key = 1, .submitted_at = kSubmitted}, std::move(spec), std::move(history),
@@ -17,7 +17,7 @@ RequestMachine Machine(v1::GenerationSpec spec, int generated) {
 }
 
 TEST(WaitBound, IsTheCapUnlessTheRequestSaysLess) {
-  v1::GenerationSpec spec;
+  wire::GenerationSpec spec;
   EXPECT_EQ(ServeBy(BoundOf(Machine(spec, 0), kSince, kCap), absl::Milliseconds(5)), kSince + kCap);
   spec.set_max_defer_ms(30);
   EXPECT_EQ(ServeBy(BoundOf(Machine(spec, 0), kSince, kCap), absl::Milliseconds(5)),
@@ -27,7 +27,7 @@ TEST(WaitBound, IsTheCapUnlessTheRequestSaysLess) {
 }
 
 TEST(WaitBound, BringsTheFirstTokenInTimeAndThenEachNextOne) {
-  v1::GenerationSpec spec;
+  wire::GenerationSpec spec;
   spec.set_ttft_slo_ms(200);
   spec.set_token_slo_ms(50);
   EXPECT_EQ(ServeBy(BoundOf(Machine(spec, 0), kSince, kCap), absl::Milliseconds(5)),

@@ -66,8 +66,8 @@ void ModelMetrics::AddRates(const std::string& pair, Metrics* metrics) {
   add("model_routed_ratio", "r: share of small rows that leave for the large model",
       &PairModel::routed);
   add("model_returned_ratio", "q: share of large rows that go back", &PairModel::returned);
-  add("model_agreement_ratio", "Share of verified tentative tokens that were kept",
-      &PairModel::agreement);
+  add("model_acceptance_ratio", "Share of verified tentative tokens that were kept",
+      &PairModel::acceptance_rate);
 }
 
 void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
@@ -76,8 +76,9 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
     metrics->numbers.push_back(
         {&AddGauge(registry_, std::string(kPrefix) + name, help, labels), read});
   };
-  add("model_hop_seconds", "From the end of a step on one side until its row can run on the other",
-      {}, [](const Reading& r) { return absl::ToDoubleSeconds(r.model.hop()); });
+  add("model_handoff_latency_seconds",
+      "From the end of a step on one side until its row can run on the other", {},
+      [](const Reading& r) { return absl::ToDoubleSeconds(r.model.hop()); });
   add("model_large_alone", "1 while new requests are served by the large model alone", {},
       [](const Reading& r) { return r.model.mode() == ServiceMode::kLargeAlone ? 1.0 : 0.0; });
   add("model_threshold_rows", "Large rows that a shared device or a static plan waits for", {},

@@ -27,7 +27,7 @@ PlanRunner::PlanRunner() : loop_({.name = "planner", .mailbox_limit = kMailbox})
 void PlanRunner::Start(const PlanInputs& inputs) {
   const bool posted = loop_.Post([this, inputs] {
     // On Linux a thread has a priority of its own.
-    if (!std::exchange(humble_, true)) (void)setpriority(PRIO_PROCESS, 0, kNice);
+    if (!std::exchange(priority_lowered_, true)) (void)setpriority(PRIO_PROCESS, 0, kNice);
     Finish(Make(inputs));
   });
   if (!posted) Finish({.pair = inputs.pair, .plan = {}, .cost = {}});

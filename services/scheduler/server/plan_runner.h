@@ -34,8 +34,8 @@ class PlanRunner {
 
   Mutex mutex_;
   std::vector<Done> done_ ABSL_GUARDED_BY(mutex_);
-  bool humble_ = false;  // Of the loop: its priority is lowered.
-  OwnerLoop loop_;       // The last member: it stops before what it writes to goes.
+  bool priority_lowered_ = false;  // Of the loop: its priority is lowered.
+  OwnerLoop loop_;                 // The last member: it stops before what it writes to goes.
 };
 
 }  // namespace tokenrouter

@@ -20,7 +20,7 @@ SchedulerMetrics::SchedulerMetrics(prometheus::Registry* registry)
     : registry_(registry), models_(registry) {
   FollowTokens();
   FollowRequests();
-  FollowTurns();
+  FollowLeases();
   const std::string prefix = kPrefix;
   for (const Role role : {Role::kSmall, Role::kLarge}) {
     workers_[Index(role)] =
@@ -33,14 +33,14 @@ SchedulerMetrics::SchedulerMetrics(prometheus::Registry* registry)
   gateways_ = &AddGauge(registry, prefix + "gateways", "Connected gateways");
   oldest_large_wait_ =
       &AddGauge(registry, prefix + "large_queue_oldest_age_seconds",
-                "Age of the oldest turn that waits for a large worker or for its release");
+                "Age of the oldest grant that waits for a large worker or for its release");
   large_blocks_ = &AddGauge(registry, prefix + "large_kv_blocks", "KV blocks of the large workers");
   resident_blocks_ = &AddGauge(registry, prefix + "large_resident_blocks",
-                               "KV blocks that requests with a place on a large worker need");
+                               "KV blocks reserved on the large workers");
   resident_sequences_ = &AddGauge(registry, prefix + "large_resident_sequences",
-                                  "Requests with a place on a large worker");
-  waiting_for_place_ = &AddGauge(registry, prefix + "large_place_waiting",
-                                 "Turns that wait for a place on a large worker");
+                                  "Requests with KV reserved on a large worker");
+  waiting_for_large_kv_ =
+      &AddGauge(registry, prefix + "large_kv_waiting", "Grants that wait for KV on a large worker");
   frame_seconds_ = &AddHistogram(registry, prefix + "frame_seconds",
                                  "Time to handle one incoming frame", FrameBuckets());
 }
@@ -61,8 +61,8 @@ void SchedulerMetrics::FollowTokens() {
            {{"author", RoleName(role)}},
            [author](const SchedulerCounters& c) { return c.overrun_tokens[author]; });
     const size_t to = Index(role);
-    Follow("departures_total", "Times that the pen went to this side", {{"to", RoleName(role)}},
-           [to](const SchedulerCounters& c) { return c.departures[to]; });
+    Follow("handoffs_total", "Times that decoding was handed to this side",
+           {{"to", RoleName(role)}}, [to](const SchedulerCounters& c) { return c.handoffs[to]; });
   }
 }
 
@@ -72,19 +72,20 @@ void SchedulerMetrics::FollowRequests() {
            [i](const SchedulerCounters& c) { return c.rejected[i]; });
   }
   for (size_t i = 0; i < kDropReasons; ++i) {
-    Follow("dropped_rows_total", "Messages that did not count", {{"reason", kDropReasonNames[i]}},
+    Follow("dropped_rows_total", "Messages that were not applied",
+           {{"reason", kDropReasonNames[i]}},
            [i](const SchedulerCounters& c) { return c.dropped[i]; });
   }
-  Follow("large_alone_requests_total", "Requests that began with the large model writing alone", {},
-         [](const SchedulerCounters& c) { return c.large_alone_requests; });
+  Follow("large_alone_requests_total", "Requests that began with the large model decoding alone",
+         {}, [](const SchedulerCounters& c) { return c.large_alone_requests; });
   for (size_t i = 0; i < kEvictionNeeds; ++i) {
     Follow("evictions_total", "Large sides closed to make room", {{"need", kEvictionNeedNames[i]}},
            [i](const SchedulerCounters& c) { return c.evicted[i]; });
   }
   Follow("rebuilt_ids_total", "Ids sent again to large workers after an eviction", {},
          [](const SchedulerCounters& c) { return c.rebuilt_ids; });
-  Follow("opened_ahead_total", "Large sides opened before their first turn", {},
-         [](const SchedulerCounters& c) { return c.opened_ahead; });
+  Follow("background_opens_total", "Large sides opened before their first grant", {},
+         [](const SchedulerCounters& c) { return c.background_opens; });
   Follow("forwarded_ids_total", "Ids sent to large workers between turns", {},
          [](const SchedulerCounters& c) { return c.forwarded_ids; });
   Follow("finished_total", "Requests that ended with a finish reason", {},
@@ -95,7 +96,7 @@ void SchedulerMetrics::FollowRequests() {
          [](const SchedulerCounters& c) { return c.frames_out; });
 }
 
-void SchedulerMetrics::FollowTurns() {
+void SchedulerMetrics::FollowLeases() {
   for (const Role role : {Role::kSmall, Role::kLarge}) {
     const size_t r = Index(role);
     for (size_t i = 0; i < kReopenCauses; ++i) {
@@ -104,9 +105,9 @@ void SchedulerMetrics::FollowTurns() {
              [r, i](const SchedulerCounters& c) { return c.reopened[r][i]; });
     }
     for (size_t i = 0; i < kLeaseOutcomes; ++i) {
-      Follow("lease_turns_total", "Turns on shared devices that ended",
+      Follow("leases_total", "Leases on shared devices that ended",
              {{"role", RoleName(role)}, {"outcome", kLeaseOutcomeNames[i]}},
-             [r, i](const SchedulerCounters& c) { return c.lease_turns[r][i]; });
+             [r, i](const SchedulerCounters& c) { return c.leases[r][i]; });
     }
     for (size_t i = 0; i < kWaitOutcomes; ++i) {
       Follow("deferrals_total", "Waits for a fuller batch that ended, by what ended them",
@@ -126,7 +127,7 @@ void SchedulerMetrics::PublishLargeKv(const SchedulerCore& core) {
   large_blocks_->Set(static_cast<double>(total));
   resident_blocks_->Set(static_cast<double>(resident));
   resident_sequences_->Set(static_cast<double>(sequences));
-  waiting_for_place_->Set(static_cast<double>(core.large_waiting()));
+  waiting_for_large_kv_->Set(static_cast<double>(core.large_waiting()));
 }
 
 void SchedulerMetrics::Publish(const SchedulerCore& core, absl::Time now) {

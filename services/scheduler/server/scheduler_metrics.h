@@ -35,7 +35,7 @@ class SchedulerMetrics {
               std::function<uint64_t(const SchedulerCounters&)> read);
   void FollowTokens();
   void FollowRequests();
-  void FollowTurns();
+  void FollowLeases();
   void PublishLargeKv(const SchedulerCore& core);
 
   prometheus::Registry* const registry_;
@@ -49,7 +49,7 @@ class SchedulerMetrics {
   prometheus::Gauge* large_blocks_;
   prometheus::Gauge* resident_blocks_;
   prometheus::Gauge* resident_sequences_;
-  prometheus::Gauge* waiting_for_place_;
+  prometheus::Gauge* waiting_for_large_kv_;
   prometheus::Histogram* frame_seconds_;
 };
 

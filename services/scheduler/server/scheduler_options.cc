@@ -102,8 +102,8 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   std::string pool_gone = "wait";
   std::string mode = "auto";
   std::string prefill = "auto";
-  auto place_wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.place_wait));
-  auto wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.large_wait));
+  auto place_wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.evict_overdue_after));
+  auto wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.no_large_worker_timeout));
   auto drain_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(options.drain));
   BatchingFlags batching;
   Settings settings("scheduler", "Brings requests, small and large workers together");
@@ -141,8 +141,8 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   core.large_pool_gone = LargePoolGoneOf(pool_gone);
   core.forced_mode = ForcedModeOf(mode);
   core.large_prefill = PrefillOf(prefill);
-  core.place_wait = absl::Milliseconds(place_wait_ms);
-  core.large_wait = core.small_wait = absl::Milliseconds(wait_ms);
+  core.evict_overdue_after = absl::Milliseconds(place_wait_ms);
+  core.no_large_worker_timeout = core.no_small_worker_timeout = absl::Milliseconds(wait_ms);
   core.string_stop_credit = std::min(core.string_stop_credit, core.credit);
   options.drain = absl::Milliseconds(drain_ms);
   return options;

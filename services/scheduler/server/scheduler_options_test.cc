@@ -25,11 +25,11 @@ TEST(SchedulerOptions, ReadsLimitsAndPolicies) {
   EXPECT_EQ(options->core.credit, 8);
   EXPECT_EQ(options->core.string_stop_credit, 8) << "never above the credit";
   EXPECT_EQ(options->core.large_pool_gone, LargePoolGone::kSmallOnly);
-  EXPECT_EQ(options->core.large_wait, absl::Milliseconds(1500));
-  EXPECT_EQ(options->core.small_wait, absl::Milliseconds(1500));
+  EXPECT_EQ(options->core.no_large_worker_timeout, absl::Milliseconds(1500));
+  EXPECT_EQ(options->core.no_small_worker_timeout, absl::Milliseconds(1500));
   EXPECT_EQ(options->core.shared_threshold, 5);
   EXPECT_EQ(options->core.large_prefill, LargePrefill::kEager);
-  EXPECT_EQ(options->core.place_wait, absl::Milliseconds(700));
+  EXPECT_EQ(options->core.evict_overdue_after, absl::Milliseconds(700));
   EXPECT_EQ(options->core.rebuild_share, 0.25);
   EXPECT_EQ(options->drain, absl::Seconds(2));
 }

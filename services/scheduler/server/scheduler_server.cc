@@ -11,7 +11,7 @@
 #include "libs/telemetry/admin_server.h"
 #include "libs/telemetry/log.h"
 #include "libs/timing/real_clock.h"
-#include "services/scheduler/core/opening_rule.h"
+#include "services/scheduler/core/initial_grant.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/server/plan_runner.h"
 #include "services/scheduler/server/scheduler_metrics.h"
@@ -40,7 +40,7 @@ class SchedulerServer::Impl : public Output {
   explicit Impl(const SchedulerOptions& options)
       : options_(options),
         loop_(LoopOptions([this] { return AfterBatch(); })),
-        gateways_(&loop_, {[this](StreamId stream, const v1::GatewayFrame& frame) {
+        gateways_(&loop_, {[this](StreamId stream, const wire::GatewayFrame& frame) {
                              Handle(frame.has_hello(), "gateway", frame.hello().gateway_id(),
                                     stream, [&] { core_.OnGatewayFrame(stream, frame, Now()); });
                            },
@@ -48,7 +48,7 @@ class SchedulerServer::Impl : public Output {
                              LogInfo("gateway_gone", {{"stream", stream}});
                              core_.OnGatewayGone(stream, Now());
                            }}),
-        workers_(&loop_, {[this](StreamId stream, const v1::WorkerFrame& frame) {
+        workers_(&loop_, {[this](StreamId stream, const wire::WorkerFrame& frame) {
                             Handle(frame.has_hello(), "worker", frame.hello().worker_id(), stream,
                                    [&] { core_.OnWorkerFrame(stream, frame, Now()); });
                           },
@@ -58,9 +58,9 @@ class SchedulerServer::Impl : public Output {
                           }}),
         metrics_(&registry_),
         core_(options.core, static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())),
-              {.opening = OpeningOf, .on_end = LogEnd, .output = this}),
+              {.opening = InitialGrant, .on_end = LogEnd, .output = this}),
         service_(&loop_, &gateways_, &workers_,
-                 [this](v1::GetStateReply* reply) { core_.FillState(Now(), reply); }) {}
+                 [this](wire::GetStateReply* reply) { core_.FillState(Now(), reply); }) {}
 
   ~Impl() override { Stop(); }
 
@@ -102,10 +102,12 @@ class SchedulerServer::Impl : public Output {
   }
 
   // ---- Output, on the loop ----
-  void ToGateway(StreamId stream, v1::SchedulerFrame* frame) override {
+  void ToGateway(StreamId stream, wire::SchedulerFrame* frame) override {
     gateways_.Send(stream, frame);
   }
-  void ToWorker(StreamId stream, v1::CommandFrame* frame) override { workers_.Send(stream, frame); }
+  void ToWorker(StreamId stream, wire::CommandFrame* frame) override {
+    workers_.Send(stream, frame);
+  }
   void CloseGateway(StreamId stream, const absl::Status& why) override {
     LogWarning("gateway_closed", {{"stream", stream}, {"why", why}});
     gateways_.Close(stream, why);
@@ -141,7 +143,7 @@ class SchedulerServer::Impl : public Output {
     const absl::Time now = Now();
     if (now - last_tick_ >= kTick) {
       // Stopped, or starved of a processor: what the workers said still waits to be read.
-      if (now - last_tick_ > options_.core.heartbeat) core_.ForgivePause(now);
+      if (now - last_tick_ > options_.core.heartbeat) core_.ResetLiveness(now);
       last_tick_ = now;
       core_.OnTick(now);
       Plan(now);

@@ -12,8 +12,9 @@
 #include "libs/rpc/channel_factory.h"
 #include "libs/rpc/client_stream.h"
 #include "libs/status/status_matchers.h"
-#include "proto/scheduler.grpc.pb.h"
+#include "proto/packages.h"
 #include "services/scheduler/testing/scripted_scheduler.h"
+#include "tokenrouter/internal/v1/scheduler.grpc.pb.h"
 
 namespace tokenrouter {
 namespace {
@@ -64,19 +65,19 @@ class SchedulerServerTest : public ::testing::Test {
     SchedulerOptions options;
     options.listen = options.admin = "127.0.0.1:0";
     TR_ASSERT_OK_AND_ASSIGN(server_, SchedulerServer::Start(options));
-    stub_ = v1::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string(server_->port())));
+    stub_ = wire::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string(server_->port())));
   }
   auto Worker() {
-    return std::make_unique<TestStream<v1::WorkerFrame, v1::CommandFrame>>(
+    return std::make_unique<TestStream<wire::WorkerFrame, wire::CommandFrame>>(
         [this](auto* context, auto* reactor) { stub_->async()->Attach(context, reactor); });
   }
   auto Gateway() {
-    return std::make_unique<TestStream<v1::GatewayFrame, v1::SchedulerFrame>>(
+    return std::make_unique<TestStream<wire::GatewayFrame, wire::SchedulerFrame>>(
         [this](auto* context, auto* reactor) { stub_->async()->Connect(context, reactor); });
   }
-  v1::GetStateReply State() {
+  wire::GetStateReply State() {
     grpc::ClientContext context;
-    v1::GetStateReply reply;
+    wire::GetStateReply reply;
     EXPECT_TRUE(stub_->GetState(&context, {}, &reply).ok());
     return reply;
   }
@@ -90,17 +91,17 @@ class SchedulerServerTest : public ::testing::Test {
   }
 
   std::unique_ptr<SchedulerServer> server_;
-  std::unique_ptr<v1::Scheduler::Stub> stub_;
+  std::unique_ptr<wire::Scheduler::Stub> stub_;
 };
 
-v1::WorkerFrame HelloFrame(Role role, const std::string& id) {
-  v1::WorkerFrame frame;
+wire::WorkerFrame HelloFrame(Role role, const std::string& id) {
+  wire::WorkerFrame frame;
   *frame.mutable_hello() = S::Hello(role, id);
   return frame;
 }
 
-v1::GatewayFrame GatewayHelloFrame() {
-  v1::GatewayFrame frame;
+wire::GatewayFrame GatewayHelloFrame() {
+  wire::GatewayFrame frame;
   frame.mutable_hello()->set_gateway_id("gateway");
   frame.mutable_hello()->set_protocol_version(kProtocolVersion);
   frame.mutable_hello()->set_pair("pair");
@@ -110,24 +111,24 @@ v1::GatewayFrame GatewayHelloFrame() {
 TEST_F(SchedulerServerTest, CarriesARequestFromGatewayToWorkerAndBack) {
   const auto worker = Worker();
   worker->Say(HelloFrame(Role::kSmall, "small"));
-  const v1::CommandFrame attached = worker->Hear();
+  const wire::CommandFrame attached = worker->Hear();
   ASSERT_TRUE(attached.has_attached());
   const auto gateway = Gateway();
   gateway->Say(GatewayHelloFrame());
   ASSERT_TRUE(gateway->Hear().has_welcome());
 
-  v1::GatewayFrame submit;
+  wire::GatewayFrame submit;
   submit.set_term(attached.term());
   *submit.add_submits() = S::MakeSubmit(7);
   gateway->Say(submit);
-  const v1::CommandFrame told = worker->Hear();
+  const wire::CommandFrame told = worker->Hear();
   ASSERT_EQ(told.opens_size(), 1);
 
-  v1::WorkerFrame step;
+  wire::WorkerFrame step;
   step.set_term(attached.term());
   *step.add_rows() = S::Finished(S::Row(told.opens(0).request(), 1, 3, {40, 999}), 5);
   worker->Say(step);
-  const v1::SchedulerFrame heard = gateway->Hear();
+  const wire::SchedulerFrame heard = gateway->Hear();
   ASSERT_EQ(heard.chunks_size(), 1);
   EXPECT_EQ(heard.chunks(0).handle(), 7u);
   EXPECT_EQ(heard.chunks(0).finish().position(), 5);
@@ -136,7 +137,7 @@ TEST_F(SchedulerServerTest, CarriesARequestFromGatewayToWorkerAndBack) {
 
 TEST_F(SchedulerServerTest, RefusesAWorkerThatDoesNotFitWithTheReason) {
   const auto worker = Worker();
-  v1::WorkerFrame hello = HelloFrame(Role::kSmall, "small");
+  wire::WorkerFrame hello = HelloFrame(Role::kSmall, "small");
   hello.mutable_hello()->set_protocol_version(99);
   worker->Say(hello);
   EXPECT_THAT(worker->End(),

@@ -7,32 +7,33 @@
 #include <utility>
 
 #include "libs/concurrency/owner_loop.h"
-#include "proto/scheduler.grpc.pb.h"
+#include "proto/packages.h"
 #include "services/scheduler/server/peer_streams.h"
+#include "tokenrouter/internal/v1/scheduler.grpc.pb.h"
 
 namespace tokenrouter {
 
-using GatewayStreams = PeerStreams<v1::GatewayFrame, v1::SchedulerFrame>;
-using WorkerStreams = PeerStreams<v1::WorkerFrame, v1::CommandFrame>;
+using GatewayStreams = PeerStreams<wire::GatewayFrame, wire::SchedulerFrame>;
+using WorkerStreams = PeerStreams<wire::WorkerFrame, wire::CommandFrame>;
 
-class SchedulerService final : public v1::Scheduler::CallbackService {
+class SchedulerService final : public wire::Scheduler::CallbackService {
  public:
   // `fill_state` runs on the loop.
   SchedulerService(OwnerLoop* loop, GatewayStreams* gateways, WorkerStreams* workers,
-                   std::function<void(v1::GetStateReply*)> fill_state)
+                   std::function<void(wire::GetStateReply*)> fill_state)
       : loop_(loop), gateways_(gateways), workers_(workers), fill_state_(std::move(fill_state)) {}
 
-  grpc::ServerBidiReactor<v1::GatewayFrame, v1::SchedulerFrame>* Connect(
+  grpc::ServerBidiReactor<wire::GatewayFrame, wire::SchedulerFrame>* Connect(
       grpc::CallbackServerContext*) override {
     return gateways_->Accept();
   }
-  grpc::ServerBidiReactor<v1::WorkerFrame, v1::CommandFrame>* Attach(
+  grpc::ServerBidiReactor<wire::WorkerFrame, wire::CommandFrame>* Attach(
       grpc::CallbackServerContext*) override {
     return workers_->Accept();
   }
   grpc::ServerUnaryReactor* GetState(grpc::CallbackServerContext* context,
-                                     const v1::GetStateRequest*,
-                                     v1::GetStateReply* reply) override {
+                                     const wire::GetStateRequest*,
+                                     wire::GetStateReply* reply) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     const bool posted = loop_->Post([this, reactor, reply] {
       fill_state_(reply);
@@ -49,7 +50,7 @@ class SchedulerService final : public v1::Scheduler::CallbackService {
   OwnerLoop* const loop_;
   GatewayStreams* const gateways_;
   WorkerStreams* const workers_;
-  const std::function<void(v1::GetStateReply*)> fill_state_;
+  const std::function<void(wire::GetStateReply*)> fill_state_;
 };
 
 }  // namespace tokenrouter

@@ -9,12 +9,12 @@
 namespace tokenrouter {
 
 absl::StatusOr<std::string> StatePage(OwnerLoop* loop,
-                                      std::function<void(v1::GetStateReply*)> fill) {
+                                      std::function<void(wire::GetStateReply*)> fill) {
   // The answer may come after the caller has given up.
-  auto promise = std::make_shared<std::promise<v1::GetStateReply>>();
-  std::future<v1::GetStateReply> answer = promise->get_future();
+  auto promise = std::make_shared<std::promise<wire::GetStateReply>>();
+  std::future<wire::GetStateReply> answer = promise->get_future();
   const bool posted = loop->Post([promise, fill = std::move(fill)] {
-    v1::GetStateReply reply;
+    wire::GetStateReply reply;
     fill(&reply);
     promise->set_value(std::move(reply));
   });

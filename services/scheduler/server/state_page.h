@@ -8,7 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "libs/concurrency/owner_loop.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
@@ -17,6 +18,6 @@ inline constexpr absl::Duration kStatePageWait = absl::Seconds(1);
 // `fill` runs on the loop, which must outlive the call it makes even when nobody waits any more.
 // UNAVAILABLE when the loop does not answer in time.
 absl::StatusOr<std::string> StatePage(OwnerLoop* loop,
-                                      std::function<void(v1::GetStateReply*)> fill);
+                                      std::function<void(wire::GetStateReply*)> fill);
 
 }  // namespace tokenrouter

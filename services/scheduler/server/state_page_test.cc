@@ -13,18 +13,19 @@ using ::testing::HasSubstr;
 TEST(StatePageTest, IsTheStateAsJsonWithTheNamesOfTheProto) {
   OwnerLoop loop({.name = "test"});
   loop.Start();
-  TR_ASSERT_OK_AND_ASSIGN(const std::string page, StatePage(&loop, [](v1::GetStateReply* reply) {
+  TR_ASSERT_OK_AND_ASSIGN(const std::string page, StatePage(&loop, [](wire::GetStateReply* reply) {
                             reply->add_models()->set_service_mode("routed");
                           }));
   EXPECT_THAT(page, HasSubstr("\"service_mode\": \"routed\""));
-  EXPECT_THAT(page, HasSubstr("\"hop_ms\": 0")) << "numbers are shown even when they are 0";
+  EXPECT_THAT(page, HasSubstr("\"handoff_latency_ms\": 0"))
+      << "numbers are shown even when they are 0";
 }
 
 TEST(StatePageTest, SaysWhenTheLoopIsGone) {
   OwnerLoop loop({.name = "test"});
   loop.Start();
   loop.Stop();
-  EXPECT_EQ(StatePage(&loop, [](v1::GetStateReply*) {}).status().code(),
+  EXPECT_EQ(StatePage(&loop, [](wire::GetStateReply*) {}).status().code(),
             absl::StatusCode::kUnavailable);
 }
 

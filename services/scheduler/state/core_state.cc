@@ -18,9 +18,9 @@ void CountWait(const CoreState& state, const RequestMachine& request, AttachedWo
 }  // namespace
 
 int32_t ActiveRequests(const CoreState& state, int pair) {
-  const auto waiting = state.large_place_waiting.find(pair);
+  const auto waiting = state.large_kv_waiting.find(pair);
   return state.requests.live(pair) -
-         (waiting == state.large_place_waiting.end() ? 0 : waiting->second);
+         (waiting == state.large_kv_waiting.end() ? 0 : waiting->second);
 }
 
 BatchingPolicy PolicyOf(const CoreState& state, int pair) {
@@ -40,7 +40,7 @@ absl::Duration PredictStep(const CoreState& state, const AttachedWorker& worker,
   return absl::Milliseconds(state.ModelOf(worker.pair).PredictMs(worker.role, rows, new_ids));
 }
 
-void WaitAnew(const CoreState& state, AttachedWorker* worker) {
+void RestartQueueTimers(const CoreState& state, AttachedWorker* worker) {
   worker->oldest_ready = absl::InfiniteFuture();
   worker->serve_by = absl::InfiniteFuture();
   if (worker->ready == 0) return;
@@ -61,7 +61,7 @@ ServiceMode CoreState::ModeOf(int pair) const { return forced_mode.value_or(Mode
 
 void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker) {
   NoteCommand(worker);
-  if (request->counted_on() == worker->stream) return CountUnread(request, worker);
+  if (request->counted_on() == worker->stream) return CountUncomputed(request, worker);
   CountIdle(state, request);
   request->CountOn(worker->stream);
   // Whatever it ran before had ended, or was taken back.
@@ -70,14 +70,14 @@ void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worke
     worker->step_from_idle = true;
   }
   ++worker->ready;
-  CountUnread(request, worker);
+  CountUncomputed(request, worker);
   state->may_start.insert(worker->stream);
   CountWait(*state, *request, worker);
 }
 
-void CountUnread(RequestMachine* request, AttachedWorker* worker) {
+void CountUncomputed(RequestMachine* request, AttachedWorker* worker) {
   if (request->counted_on() != worker->stream) return;
-  const Position ids = request->Unread(worker->role);
+  const Position ids = request->Uncomputed(worker->role);
   worker->unread_ids += ids - request->counted_ids();
   request->CountIds(ids);
 }

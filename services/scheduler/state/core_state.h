@@ -13,7 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
 #include "services/scheduler/options/core_options.h"
 #include "services/scheduler/options/scheduler_counters.h"
 #include "services/scheduler/pair_model/pair_model.h"
@@ -22,13 +22,14 @@
 #include "services/scheduler/request/timer_queue.h"
 #include "services/scheduler/state/outbox.h"
 #include "services/scheduler/workers/worker_directory.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
 // Who writes first under an algorithm, and for how long. INVALID_ARGUMENT for an unknown algorithm
 // or a parameter outside its range.
-using OpeningRule =
-    std::function<absl::StatusOr<RequestMachine::Pen>(const v1::RoutingParameters&)>;
+using InitialGrantRule =
+    std::function<absl::StatusOr<RequestMachine::DecodeGrant>(const api::RoutingParameters&)>;
 
 struct CoreState {
   CoreState(CoreOptions core_options, uint64_t first_term, Output* peers)
@@ -55,7 +56,7 @@ struct CoreState {
   absl::btree_set<StreamId> releasable_workers;  // Large workers with rows that wait for release.
   absl::btree_set<StreamId> may_start;           // Workers whose next step may have begun.
   absl::btree_set<int> large_steps_changed;      // Pairs with a large step that began or ended.
-  absl::flat_hash_map<int, int32_t> large_place_waiting;  // By pair: turns without a large worker.
+  absl::flat_hash_map<int, int32_t> large_kv_waiting;  // By pair: turns without a large worker.
 
   // What is known about a pair; made when it is first asked for.
   PairModel& ModelOf(int pair) const;
@@ -73,12 +74,12 @@ BatchingPolicy PolicyOf(const CoreState& state, int pair);
 absl::Duration PredictStep(const CoreState& state, const AttachedWorker& worker, int32_t rows,
                            int64_t new_ids);
 // The rows that are ready on a worker of a shared device begin to wait anew: its turn is over.
-void WaitAnew(const CoreState& state, AttachedWorker* worker);
+void RestartQueueTimers(const CoreState& state, AttachedWorker* worker);
 
 // The request's turn may run on this worker now: it counts as one of its ready rows.
 void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker);
 // What it must read there has changed; harmless when it does not count there.
-void CountUnread(RequestMachine* request, AttachedWorker* worker);
+void CountUncomputed(RequestMachine* request, AttachedWorker* worker);
 // It does not any more; harmless when it did not.
 void CountIdle(CoreState* state, RequestMachine* request);
 // From now on the request waits for its client to take tokens, at most client_stall long.

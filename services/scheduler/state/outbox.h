@@ -11,16 +11,17 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
 #include "services/scheduler/options/core_options.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
 class Output {
  public:
   virtual ~Output() = default;
-  virtual void ToGateway(StreamId stream, v1::SchedulerFrame* frame) = 0;
-  virtual void ToWorker(StreamId stream, v1::CommandFrame* frame) = 0;
+  virtual void ToGateway(StreamId stream, wire::SchedulerFrame* frame) = 0;
+  virtual void ToWorker(StreamId stream, wire::CommandFrame* frame) = 0;
   // Ends a stream from this side. A stream that ended already is ignored. The core has forgotten it
   // and needs no word of its end.
   virtual void CloseGateway(StreamId stream, const absl::Status& why) = 0;
@@ -71,8 +72,8 @@ class OutFrames {
 };
 
 struct Outbox {
-  OutFrames<v1::SchedulerFrame> gateways;
-  OutFrames<v1::CommandFrame> workers;
+  OutFrames<wire::SchedulerFrame> gateways;
+  OutFrames<wire::CommandFrame> workers;
 };
 
 }  // namespace tokenrouter

@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "libs/tokens/protocol_version.h"
-#include "services/scheduler/core/opening_rule.h"
+#include "services/scheduler/core/initial_grant.h"
 #include "services/scheduler/core/scheduler_core.h"
 
 namespace tokenrouter {
 
 class RecordedPeers : public Output {
  public:
-  void ToGateway(StreamId stream, v1::SchedulerFrame* frame) override {
+  void ToGateway(StreamId stream, wire::SchedulerFrame* frame) override {
     gateway_frames[stream].push_back(*frame);
   }
-  void ToWorker(StreamId stream, v1::CommandFrame* frame) override {
+  void ToWorker(StreamId stream, wire::CommandFrame* frame) override {
     worker_frames[stream].push_back(*frame);
   }
   void CloseGateway(StreamId stream, const absl::Status& why) override {
@@ -28,8 +28,8 @@ class RecordedPeers : public Output {
     closed_workers[stream] = why;
   }
 
-  std::map<StreamId, std::vector<v1::SchedulerFrame>> gateway_frames;
-  std::map<StreamId, std::vector<v1::CommandFrame>> worker_frames;
+  std::map<StreamId, std::vector<wire::SchedulerFrame>> gateway_frames;
+  std::map<StreamId, std::vector<wire::CommandFrame>> worker_frames;
   std::map<StreamId, absl::Status> closed_gateways;
   std::map<StreamId, absl::Status> closed_workers;
 };
@@ -42,7 +42,7 @@ class ScriptedScheduler {
   static constexpr StreamId kLarge = 20;
 
   explicit ScriptedScheduler(CoreOptions options = {})
-      : core(options, kTerm, {.opening = OpeningOf, .on_end = {}, .output = &peers}) {}
+      : core(options, kTerm, {.opening = InitialGrant, .on_end = {}, .output = &peers}) {}
   // Large rows wait until there are `rows` of them, while the small side is busy.
   static CoreOptions WaitingFor(int rows) {
     CoreOptions options;
@@ -51,10 +51,10 @@ class ScriptedScheduler {
   }
 
   // ---- peers ----
-  static v1::WorkerHello Hello(Role role, const std::string& id) {
-    v1::WorkerHello hello;
+  static wire::WorkerHello Hello(Role role, const std::string& id) {
+    wire::WorkerHello hello;
     hello.set_worker_id(id);
-    hello.set_role(role == Role::kSmall ? v1::ROLE_SMALL : v1::ROLE_LARGE);
+    hello.set_role(role == Role::kSmall ? api::ROLE_SMALL : api::ROLE_LARGE);
     hello.set_pair("pair");
     hello.set_protocol_version(kProtocolVersion);
     hello.set_tokenizer_fingerprint("tokenizer");
@@ -68,8 +68,8 @@ class ScriptedScheduler {
     hello.set_max_sequences(8);
     return hello;
   }
-  void Attach(StreamId stream, const v1::WorkerHello& hello) {
-    v1::WorkerFrame frame;
+  void Attach(StreamId stream, const wire::WorkerHello& hello) {
+    wire::WorkerFrame frame;
     *frame.mutable_hello() = hello;
     ToCoreAsIs(stream, frame);
   }
@@ -78,7 +78,7 @@ class ScriptedScheduler {
   }
   void Connect(StreamId stream = kGateway, const std::string& id = "gateway",
                uint64_t highest_term = 0) {
-    v1::GatewayFrame frame;
+    wire::GatewayFrame frame;
     frame.mutable_hello()->set_gateway_id(id);
     frame.mutable_hello()->set_protocol_version(kProtocolVersion);
     frame.mutable_hello()->set_pair("pair");
@@ -94,10 +94,10 @@ class ScriptedScheduler {
   }
 
   // ---- gateway frames ----
-  static v1::Submit MakeSubmit(uint64_t handle, const std::string& algorithm = "never") {
-    v1::Submit submit;
+  static wire::Submit MakeSubmit(uint64_t handle, const std::string& algorithm = "never") {
+    wire::Submit submit;
     submit.set_handle(handle);
-    v1::GenerationSpec& spec = *submit.mutable_spec();
+    wire::GenerationSpec& spec = *submit.mutable_spec();
     spec.set_request_id("request-" + std::to_string(handle));
     spec.set_pair("pair");
     spec.set_prompt_length(3);
@@ -106,8 +106,8 @@ class ScriptedScheduler {
     for (const int id : {1, 2, 3}) submit.add_ids(id);
     return submit;
   }
-  void Submit(const v1::Submit& submit, StreamId stream = kGateway) {
-    v1::GatewayFrame frame;
+  void Submit(const wire::Submit& submit, StreamId stream = kGateway) {
+    wire::GatewayFrame frame;
     *frame.add_submits() = submit;
     ToCore(stream, frame);
   }
@@ -115,27 +115,27 @@ class ScriptedScheduler {
     Submit(MakeSubmit(handle, algorithm));
   }
   void Ack(uint64_t handle, Position position) {
-    v1::GatewayFrame frame;
-    v1::Ack* const ack = frame.add_acks();
+    wire::GatewayFrame frame;
+    wire::Ack* const ack = frame.add_acks();
     ack->set_handle(handle);
     ack->set_position(position);
     ToCore(kGateway, frame);
   }
   void Cancel(uint64_t handle) {
-    v1::GatewayFrame frame;
+    wire::GatewayFrame frame;
     frame.add_cancels()->set_handle(handle);
     ToCore(kGateway, frame);
   }
-  void ToCore(StreamId stream, v1::GatewayFrame frame) {
+  void ToCore(StreamId stream, wire::GatewayFrame frame) {
     frame.set_term(core.term());
     core.OnGatewayFrame(stream, frame, now);
     core.Flush(now);
   }
 
   // ---- worker frames ----
-  static v1::RowReport Row(uint64_t request, uint32_t epoch, Position base,
-                           const std::vector<TokenId>& ids, char author = 1) {
-    v1::RowReport row;
+  static wire::RowReport Row(uint64_t request, uint32_t epoch, Position base,
+                             const std::vector<TokenId>& ids, char author = 1) {
+    wire::RowReport row;
     row.set_request(request);
     row.set_epoch(epoch);
     row.set_base_position(base);
@@ -145,40 +145,40 @@ class ScriptedScheduler {
     row.set_state("state");
     return row;
   }
-  static v1::RowReport Departing(v1::RowReport row, Role to,
-                                 const std::vector<TokenId>& tail = {}) {
-    v1::Departure* const departure = row.mutable_departure();
-    departure->set_to(to == Role::kSmall ? v1::ROLE_SMALL : v1::ROLE_LARGE);
-    departure->mutable_window()->set_kind(v1::Window::KIND_OWN_RULE);
-    departure->set_verify(static_cast<int32_t>(tail.size()));
+  static wire::RowReport HandingOff(wire::RowReport row, Role to,
+                                    const std::vector<TokenId>& tail = {}) {
+    wire::Handoff* const handoff = row.mutable_handoff();
+    handoff->set_to(to == Role::kSmall ? api::ROLE_SMALL : api::ROLE_LARGE);
+    handoff->mutable_window()->set_kind(wire::Window::KIND_OWN_RULE);
+    handoff->set_verify(static_cast<int32_t>(tail.size()));
     row.mutable_tail()->Add(tail.begin(), tail.end());
     return row;
   }
-  static v1::RowReport Finished(v1::RowReport row, Position position) {
+  static wire::RowReport Finished(wire::RowReport row, Position position) {
     row.mutable_finish()->set_position(position);
-    row.mutable_finish()->set_reason(v1::FINISH_REASON_STOP);
+    row.mutable_finish()->set_reason(api::FINISH_REASON_STOP);
     return row;
   }
-  void Send(StreamId stream, const v1::RowReport& row) {
-    v1::WorkerFrame frame;
+  void Send(StreamId stream, const wire::RowReport& row) {
+    wire::WorkerFrame frame;
     *frame.add_rows() = row;
     ToCore(stream, frame);
   }
   void Closed(StreamId stream, uint64_t request) {
-    v1::WorkerFrame frame;
+    wire::WorkerFrame frame;
     frame.add_closed(request);
     ToCore(stream, frame);
   }
   void Beat(StreamId stream, absl::Duration elapsed = absl::ZeroDuration()) {
-    v1::WorkerFrame frame;
+    wire::WorkerFrame frame;
     frame.mutable_heartbeat()->set_step_elapsed_us(absl::ToInt64Microseconds(elapsed));
     ToCore(stream, frame);
   }
-  void ToCore(StreamId stream, v1::WorkerFrame frame) {
+  void ToCore(StreamId stream, wire::WorkerFrame frame) {
     frame.set_term(core.term());
     ToCoreAsIs(stream, frame);
   }
-  void ToCoreAsIs(StreamId stream, const v1::WorkerFrame& frame) {
+  void ToCoreAsIs(StreamId stream, const wire::WorkerFrame& frame) {
     core.OnWorkerFrame(stream, frame, now);
     core.Flush(now);
   }
@@ -193,13 +193,13 @@ class ScriptedScheduler {
   }
 
   // ---- what the core said since the last call, as one frame ----
-  v1::CommandFrame Told(StreamId stream) {
-    v1::CommandFrame all;
+  wire::CommandFrame Told(StreamId stream) {
+    wire::CommandFrame all;
     for (const auto& frame : std::exchange(peers.worker_frames[stream], {})) all.MergeFrom(frame);
     return all;
   }
-  v1::SchedulerFrame Heard(StreamId stream = kGateway) {
-    v1::SchedulerFrame all;
+  wire::SchedulerFrame Heard(StreamId stream = kGateway) {
+    wire::SchedulerFrame all;
     for (const auto& frame : std::exchange(peers.gateway_frames[stream], {})) all.MergeFrom(frame);
     return all;
   }

@@ -1,8 +1,8 @@
-// KvLedger is the scheduler's account of one large worker's KV: which requests have a place there,
-// how many blocks each needs for the ids that the worker knows, and when it was last visited. The
-// worker counts for itself what it holds at the moment; this is what it would hold if everything
-// were read. Ownership: by value in AttachedWorker. Threads: lives on the scheduler's loop.
-// Units: blocks of the worker; positions in tokens. Cost: O(log places) per call.
+// KvLedger is the scheduler's account of one large worker's KV: which requests have a reservation
+// there, how many blocks each needs for the ids that the worker knows, and when it was last
+// visited. The worker counts for itself what it holds at the moment; this is what it would hold if
+// everything were read. Ownership: by value in AttachedWorker. Threads: lives on the scheduler's
+// loop. Units: blocks of the worker; positions in tokens. Cost: O(log places) per call.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace tokenrouter {
 
 class KvLedger {
  public:
-  struct Place {
+  struct Reservation {
     int64_t blocks = 0;
     absl::Time since;       // When it was opened.
-    absl::Time idle_since;  // InfiniteFuture while the pen is here.
-    int64_t returns = 0;    // Times that the pen came back here, and how long it was away
+    absl::Time idle_since;  // InfiniteFuture while the decode grant is here.
+    int64_t returns = 0;    // Times that the decode grant came back here, and how long it was away
     absl::Duration away;    // before, all together.
-    bool used = false;      // The pen has been here since it was opened.
+    bool used = false;      // The decode grant has been here since it was opened.
   };
 
   // Without limits nothing is ever short; places are kept all the same.
@@ -32,8 +32,8 @@ class KvLedger {
   bool limited() const { return total_blocks_ > 0 && block_size_ > 0; }
   int64_t total_blocks() const { return total_blocks_; }
   int64_t blocks_in_use() const { return blocks_in_use_; }
-  int32_t size() const { return static_cast<int32_t>(places_.size()); }
-  const absl::btree_map<uint64_t, Place>& places() const { return places_; }
+  int32_t size() const { return static_cast<int32_t>(reservations_.size()); }
+  const absl::btree_map<uint64_t, Reservation>& reservations() const { return reservations_; }
   int64_t BlocksOf(Position ids) const {
     return block_size_ > 0 ? (int64_t{ids} + block_size_ - 1) / block_size_ : 0;
   }
@@ -44,11 +44,12 @@ class KvLedger {
   // Blocks that were promised beyond those that there are.
   int64_t Overdrawn() const;
 
-  // A new place is idle until the pen comes; one that is there already only gets its size.
+  // A new reservation is idle until the decode grant comes; one that is there already only gets its
+  // size.
   void Open(uint64_t request, Position ids, absl::Time now);
-  // The calls below ignore a request without a place.
+  // The calls below ignore a request without a reservation.
   void Resize(uint64_t request, Position ids);
-  // The pen comes: how long it was away since it was last here; zero when it was not yet.
+  // The decode grant comes: how long it was away since it was last here; zero when it was not yet.
   absl::Duration BeginVisit(uint64_t request, absl::Time now);
   void EndVisit(uint64_t request, absl::Time now);
   void Close(uint64_t request);
@@ -57,7 +58,7 @@ class KvLedger {
   int64_t total_blocks_ = 0;
   int32_t block_size_ = 0;
   int64_t blocks_in_use_ = 0;
-  absl::btree_map<uint64_t, Place> places_;
+  absl::btree_map<uint64_t, Reservation> reservations_;
 };
 
 }  // namespace tokenrouter

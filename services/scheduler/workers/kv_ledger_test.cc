@@ -40,16 +40,16 @@ TEST(KvLedger, IsNeverShortWithoutLimits) {
   EXPECT_EQ(ledger.Overdrawn(), 0);
 }
 
-TEST(KvLedger, MeasuresHowLongThePenWasAway) {
+TEST(KvLedger, MeasuresHowLongTheGrantWasAway) {
   KvLedger ledger(16, 16);
   ledger.Open(1, 16, kNow);
-  EXPECT_FALSE(ledger.places().at(1).used);
+  EXPECT_FALSE(ledger.reservations().at(1).used);
   EXPECT_EQ(ledger.BeginVisit(1, kNow + absl::Seconds(1)), absl::ZeroDuration()) << "the first";
   ledger.EndVisit(1, kNow + absl::Seconds(2));
   EXPECT_EQ(ledger.BeginVisit(1, kNow + absl::Seconds(5)), absl::Seconds(3));
   EXPECT_EQ(ledger.BeginVisit(1, kNow + absl::Seconds(6)), absl::ZeroDuration()) << "still here";
-  EXPECT_EQ(ledger.places().at(1).returns, 1);
-  EXPECT_EQ(ledger.places().at(1).away, absl::Seconds(3));
+  EXPECT_EQ(ledger.reservations().at(1).returns, 1);
+  EXPECT_EQ(ledger.reservations().at(1).away, absl::Seconds(3));
   EXPECT_EQ(ledger.BeginVisit(2, kNow), absl::ZeroDuration()) << "no place";
 }
 

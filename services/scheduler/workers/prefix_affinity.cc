@@ -20,7 +20,7 @@ std::vector<uint64_t> PrefixKeys(const std::string& tenant, std::span<const Toke
 void SentPrefixes::Add(std::span<const uint64_t> keys) {
   // From the end, so that of one prompt its start is forgotten last.
   for (size_t i = keys.size(); i > 0; --i) {
-    const auto [place, is_new] = places_.try_emplace(keys[i - 1]);
+    const auto [place, is_new] = reservations_.try_emplace(keys[i - 1]);
     if (is_new) {
       place->second = order_.insert(order_.end(), keys[i - 1]);
     } else {
@@ -28,14 +28,14 @@ void SentPrefixes::Add(std::span<const uint64_t> keys) {
     }
   }
   while (order_.size() > kMaxSentPrefixes) {
-    places_.erase(order_.front());
+    reservations_.erase(order_.front());
     order_.pop_front();
   }
 }
 
 size_t SentPrefixes::Known(std::span<const uint64_t> keys) const {
   size_t known = 0;
-  while (known < keys.size() && places_.contains(keys[known])) ++known;
+  while (known < keys.size() && reservations_.contains(keys[known])) ++known;
   return known;
 }
 

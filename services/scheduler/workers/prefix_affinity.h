@@ -39,7 +39,7 @@ class SentPrefixes {
  private:
   using Order = std::list<uint64_t>;  // The least recently used first.
   Order order_;
-  absl::flat_hash_map<uint64_t, Order::iterator> places_;
+  absl::flat_hash_map<uint64_t, Order::iterator> reservations_;
 };
 
 // Sequences that a worker's load may be above that of others for these keys: up to kPrefixWorth.

@@ -53,7 +53,7 @@ TEST(PrefixAffinity, SendsTheNextTurnWhereTheLastOneWasUnlessThatWorkerHasMuchMo
   s.AttachAll();
   s.Attach(Role::kSmall, kOther);
   const auto submit = [&s](uint64_t handle, TokenId first) {
-    v1::Submit submit = S::MakeSubmit(handle);
+    wire::Submit submit = S::MakeSubmit(handle);
     const std::vector<TokenId> ids = Ids(100, first);
     submit.mutable_ids()->Assign(ids.begin(), ids.end());
     submit.mutable_spec()->set_prompt_length(100);

@@ -16,7 +16,7 @@ std::optional<size_t> ChooseWorker(std::span<const WorkerCandidate> candidates) 
   std::optional<size_t> best;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const WorkerCandidate& candidate = candidates[i];
-    if (!candidate.open_for_new || !candidate.has_room()) continue;
+    if (!candidate.open_for_new || !candidate.has_capacity()) continue;
     if (!best || Rank(candidate) < Rank(candidates[*best])) best = i;
   }
   return best;

@@ -22,7 +22,7 @@ struct WorkerCandidate {
   int64_t free_blocks = 0;
   int64_t lacking_blocks = 0;  // For this request.
 
-  bool has_room() const {
+  bool has_capacity() const {
     return lacking_blocks == 0 && (max_sequences == 0 || sequences < max_sequences);
   }
 };

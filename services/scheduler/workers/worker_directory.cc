@@ -10,13 +10,13 @@ namespace tokenrouter {
 namespace {
 
 // Ids of one sequence that the model allows and the KV of the worker can hold.
-int32_t ContextOf(const v1::WorkerHello& hello) {
+int32_t ContextOf(const wire::WorkerHello& hello) {
   const int64_t in_kv = hello.total_blocks() * hello.block_size();
   if (in_kv <= 0) return hello.context_limit();
   return static_cast<int32_t>(std::min<int64_t>(hello.context_limit(), in_kv));
 }
 
-std::string BoundOf(const v1::WorkerHello& hello) {
+std::string BoundOf(const wire::WorkerHello& hello) {
   if (ContextOf(hello) == hello.context_limit()) {
     return absl::StrCat("set by worker ", hello.worker_id());
   }
@@ -42,13 +42,13 @@ std::optional<int> WorkerDirectory::FindPair(const std::string& name) const {
   return found->second;
 }
 
-absl::Status WorkerDirectory::Judge(const v1::WorkerHello& hello) const {
+absl::Status WorkerDirectory::Judge(const wire::WorkerHello& hello) const {
   if (hello.protocol_version() != kProtocolVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat("worker ", hello.worker_id(), " speaks protocol version ",
                      hello.protocol_version(), ", this scheduler speaks ", kProtocolVersion));
   }
-  if (hello.role() != v1::ROLE_SMALL && hello.role() != v1::ROLE_LARGE) {
+  if (hello.role() != api::ROLE_SMALL && hello.role() != api::ROLE_LARGE) {
     return absl::InvalidArgumentError(absl::StrCat("worker ", hello.worker_id(), " has role ",
                                                    static_cast<int>(hello.role()),
                                                    "; allowed: small, large"));
@@ -69,11 +69,11 @@ absl::Status WorkerDirectory::Judge(const v1::WorkerHello& hello) const {
   return known ? JudgeAgainstPair(hello, pair(*known)) : absl::OkStatus();
 }
 
-absl::Status WorkerDirectory::JudgeAgainstPair(const v1::WorkerHello& hello,
+absl::Status WorkerDirectory::JudgeAgainstPair(const wire::WorkerHello& hello,
                                                const Pair& pair) const {
   for (int role = 0; role < kRoles; ++role) {
     for (const StreamId stream : pair.workers[role]) {
-      const v1::WorkerHello& peer = Find(stream)->hello;
+      const wire::WorkerHello& peer = Find(stream)->hello;
       if (peer.tokenizer_fingerprint() != hello.tokenizer_fingerprint()) {
         return absl::FailedPreconditionError(absl::StrCat(
             "worker ", hello.worker_id(), " has tokenizer ", hello.tokenizer_fingerprint(),
@@ -90,12 +90,12 @@ absl::Status WorkerDirectory::JudgeAgainstPair(const v1::WorkerHello& hello,
   return absl::OkStatus();
 }
 
-AttachedWorker* WorkerDirectory::Add(StreamId stream, const v1::WorkerHello& hello,
+AttachedWorker* WorkerDirectory::Add(StreamId stream, const wire::WorkerHello& hello,
                                      absl::Time now) {
   auto worker = std::make_unique<AttachedWorker>();
   worker->stream = stream;
   worker->hello = hello;
-  worker->role = hello.role() == v1::ROLE_SMALL ? Role::kSmall : Role::kLarge;
+  worker->role = hello.role() == api::ROLE_SMALL ? Role::kSmall : Role::kLarge;
   worker->pair = PairOf(hello.pair());
   worker->numerics_class = InternClass(hello.numerics_class());
   worker->pulse.heard_at = now;
@@ -103,7 +103,7 @@ AttachedWorker* WorkerDirectory::Add(StreamId stream, const v1::WorkerHello& hel
   if (worker->role == Role::kLarge) {
     worker->kv = KvLedger(hello.total_blocks(), hello.block_size());
   }
-  for (const v1::HeldSequence& held : hello.held()) {
+  for (const wire::HeldSequence& held : hello.held()) {
     worker->held[{held.request_id(), held.choice()}] = held.length();
   }
   worker->hello.clear_held();
@@ -142,7 +142,7 @@ void WorkerDirectory::Refresh(Pair* pair) {
   std::vector<int32_t> stops;
   for (int role = 0; role < kRoles; ++role) {
     for (const StreamId stream : pair->workers[role]) {
-      const v1::WorkerHello& hello = Find(stream)->hello;
+      const wire::WorkerHello& hello = Find(stream)->hello;
       if (context == 0 || ContextOf(hello) < context) {
         context = ContextOf(hello);
         bound = BoundOf(hello);
@@ -193,7 +193,7 @@ Device* WorkerDirectory::DeviceOf(const AttachedWorker& worker) {
   return found == devices_.end() ? nullptr : &found->second;
 }
 
-bool WorkerDirectory::TakesTurns(const AttachedWorker& worker) const {
+bool WorkerDirectory::NeedsLease(const AttachedWorker& worker) const {
   const auto device = devices_.find(worker.hello.device_key());
   if (device == devices_.end()) return false;
   for (const StreamId member : device->second.members) {

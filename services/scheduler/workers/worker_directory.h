@@ -21,13 +21,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "libs/tokens/token_types.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
 #include "services/scheduler/options/core_options.h"
 #include "services/scheduler/workers/kv_ledger.h"
+#include "services/scheduler/workers/lease_policy.h"
 #include "services/scheduler/workers/prefix_affinity.h"
 #include "services/scheduler/workers/running_step.h"
-#include "services/scheduler/workers/turn_lease.h"
 #include "services/scheduler/workers/watchdog.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
@@ -37,9 +38,9 @@ struct Releasable {
   int64_t unseen_ids = 0;  // That the worker must read before it can answer.
 };
 
-// What a small worker was told about when to wait; see v1::Deferral.
+// What a small worker was told about when to wait; see wire::Deferral.
 struct ToldDeferral {
-  v1::Deferral rule;
+  wire::Deferral rule;
   bool waits = false;  // The rule says more than nothing: it is told of large steps.
   uint64_t steps = 0;  // Words about large steps so far.
   int32_t batch = 0;   // Rows of the step that it was told of last; 0: none runs.
@@ -48,7 +49,7 @@ struct ToldDeferral {
 
 struct AttachedWorker {
   StreamId stream = 0;
-  v1::WorkerHello hello;
+  wire::WorkerHello hello;
   Role role = Role::kSmall;
   int pair = 0;
   int numerics_class = 0;  // Interned, from 1.
@@ -68,15 +69,15 @@ struct AttachedWorker {
   absl::flat_hash_map<std::pair<std::string, uint32_t>, Position> held;  // From an earlier term.
 
   int32_t ready = 0;                             // Requests whose turn may run here now.
-  uint64_t last_turn = 0;                        // Turn number of its last lease.
+  uint64_t last_lease = 0;                       // Turn number of its last lease.
   absl::Time granted_at = absl::InfinitePast();  // Of a lease that has seen no step end yet.
   bool nothing_ready = false;  // It said so when it gave back its lease; cleared by any command.
   bool told_since_grant = false;
 
   RunningStep step;
   bool step_from_idle = true;  // It ran nothing before: the step also took the way there and back.
-  int64_t unread_ids = 0;      // Of its ready rows (RequestMachine::Unread).
-  int64_t ahead_ids = 0;       // Its last StepReport's.
+  int64_t unread_ids = 0;      // Of its ready rows (RequestMachine::Uncomputed).
+  int64_t background_ids = 0;  // Its last StepReport's.
   // On a shared device, of its rows that are ready: since when the oldest waits, and when one of
   // them must start at the latest.
   absl::Time oldest_ready = absl::InfiniteFuture();
@@ -87,7 +88,7 @@ struct AttachedWorker {
   ToldDeferral told;
 
   int32_t sequences() const { return static_cast<int32_t>(open.size() + closing.size()); }
-  bool has_seat() const {
+  bool has_free_slot() const {
     return hello.max_sequences() == 0 || sequences() < hello.max_sequences();
   }
 };
@@ -108,7 +109,7 @@ struct Pair {
 // Workers that share a device.
 struct Device {
   absl::btree_set<StreamId> members;
-  TurnLease lease;
+  HeldLease lease;
 };
 
 // Pairs are never forgotten: a peer that invents names must not grow the process.
@@ -125,9 +126,9 @@ class WorkerDirectory {
   int pairs() const { return static_cast<int>(pairs_.size()); }
 
   // Whether the hello may join.
-  absl::Status Judge(const v1::WorkerHello& hello) const;
+  absl::Status Judge(const wire::WorkerHello& hello) const;
   // REQUIRES: Judge(hello) is OK, stream unknown.
-  AttachedWorker* Add(StreamId stream, const v1::WorkerHello& hello, absl::Time now);
+  AttachedWorker* Add(StreamId stream, const wire::WorkerHello& hello, absl::Time now);
   void Remove(StreamId stream, absl::Time now);
 
   AttachedWorker* Find(StreamId stream) const;
@@ -141,14 +142,14 @@ class WorkerDirectory {
   // The device that the worker shares; null when it has one of its own.
   Device* DeviceOf(const AttachedWorker& worker);
   // Whether the worker takes turns with a worker of the other role.
-  bool TakesTurns(const AttachedWorker& worker) const;
+  bool NeedsLease(const AttachedWorker& worker) const;
   // Whether a small and a large worker of the pair take turns on one device.
   bool SharesDevice(int pair) const;
   // The longest step that every worker of the pair allows itself; infinite: none has a limit.
   absl::Duration MaxStep(int pair) const;
 
  private:
-  absl::Status JudgeAgainstPair(const v1::WorkerHello& hello, const Pair& pair) const;
+  absl::Status JudgeAgainstPair(const wire::WorkerHello& hello, const Pair& pair) const;
   void Refresh(Pair* pair);
   int InternClass(const std::string& numerics_class);
 

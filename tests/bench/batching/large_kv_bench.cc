@@ -79,7 +79,7 @@ absl::Status Run(int argc, char** argv) {
   if (!go_on) return absl::OkStatus();
   options.shared_device = typed.devices == 1;
   options.core.large_prefill = PrefillOf(typed.prefill);
-  options.core.place_wait = absl::Milliseconds(typed.place_wait_ms);
+  options.core.evict_overdue_after = absl::Milliseconds(typed.place_wait_ms);
   double full = 0;
   for (const double pool : typed.pools) {
     options.pool = pool;

@@ -39,12 +39,13 @@ absl::Status RunLoad(const BatchingBenchOptions& options, const Load& load) {
   TR_ASSIGN_OR_RETURN(TimedSystem full, StartWith(load, 1));
   TR_ASSIGN_OR_RETURN(TimedSystem small, StartWith(load, kPool));
   const auto burst = [&](int seconds, TimedSystem* system) -> absl::StatusOr<double> {
-    TR_ASSIGN_OR_RETURN(const TimedBurst done, system->Run({.requests = load.setup.requests,
-                                                            .prompt_tokens = kPromptTokens,
-                                                            .new_tokens = kNewTokens,
-                                                            .r = load.setup.r,
-                                                            .service_mode = v1::SERVICE_MODE_ROUTED,
-                                                            .duration = absl::Seconds(seconds)}));
+    TR_ASSIGN_OR_RETURN(const TimedBurst done,
+                        system->Run({.requests = load.setup.requests,
+                                     .prompt_tokens = kPromptTokens,
+                                     .new_tokens = kNewTokens,
+                                     .r = load.setup.r,
+                                     .service_mode = api::SERVICE_MODE_ROUTED,
+                                     .duration = absl::Seconds(seconds)}));
     return done.load.committed_per_s;
   };
   PairedRatio ratio;

@@ -39,7 +39,7 @@ absl::Status RunLoad(const BatchingBenchOptions& options, const Load& load, Time
                                    .prompt_tokens = load.prompt,
                                    .new_tokens = kNewTokens,
                                    .r = kRouted,
-                                   .service_mode = v1::SERVICE_MODE_ROUTED,
+                                   .service_mode = api::SERVICE_MODE_ROUTED,
                                    .warm_up = absl::Seconds(options.learn_seconds),
                                    .duration = absl::Seconds(options.seconds)}));
   const double steps_ms = kSmallMs + kLargeMs;

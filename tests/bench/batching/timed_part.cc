@@ -72,7 +72,7 @@ absl::Status AddBurst(const Load& load, int seconds, Contender* contender) {
                                              .prompt_tokens = kPromptTokens,
                                              .new_tokens = kNewTokens,
                                              .r = load.setup.r,
-                                             .service_mode = v1::SERVICE_MODE_ROUTED,
+                                             .service_mode = api::SERVICE_MODE_ROUTED,
                                              .duration = absl::Seconds(seconds)}));
   contender->share.Add(contender->last.load.committed_per_s, contender->simulated);
   return absl::OkStatus();

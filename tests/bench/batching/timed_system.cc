@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/status_macros.h"
-#include "libs/worker/engines/hash_engine_setup.h"
+#include "libs/worker/engines/synthetic_engine_setup.h"
 
 namespace tokenrouter {
 namespace {

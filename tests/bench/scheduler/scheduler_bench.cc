@@ -17,12 +17,13 @@
 #include "libs/rpc/client_stream.h"
 #include "libs/status/check.h"
 #include "libs/status/status_macros.h"
-#include "proto/scheduler.grpc.pb.h"
-#include "services/scheduler/core/opening_rule.h"
+#include "proto/packages.h"
+#include "services/scheduler/core/initial_grant.h"
 #include "services/scheduler/core/scheduler_core.h"
 #include "services/scheduler/server/scheduler_server.h"
 #include "tests/bench/measure/bench_parts.h"
 #include "tests/bench/scheduler/scripted_peers.h"
+#include "tokenrouter/internal/v1/scheduler.grpc.pb.h"
 
 namespace tokenrouter::bench {
 namespace {
@@ -34,7 +35,7 @@ struct Setup {
   int32_t seconds = 3;
   int32_t workers = 4;  // Small ones; a large one beside them.
   int32_t rows = 16;    // Of a frame; also requests per small worker.
-  int depart_every = 0;
+  int hand_off_every = 0;
   // Time of a worker's step over gRPC; 0: none, credits alone pace the workers, and frames pile up
   // into fewer, larger ones.
   int step_ms = 0;
@@ -54,7 +55,7 @@ void Print(const Setup& setup, const Row& row) {
       "{\"bench\":\"scheduler\",\"transport\":\"%s\",\"small_workers\":%d,\"rows_per_frame\":%d,"
       "\"depart_every\":%d,\"step_ms\":%d,\"tokens\":%llu,\"frames_in\":%llu,\"tokens_per_s\":%.0f,"
       "\"cpu_us_per_token\":%.2f,\"tokens_per_core_s\":%.0f}\n",
-      row.transport, setup.workers, setup.rows, setup.depart_every, setup.step_ms,
+      row.transport, setup.workers, setup.rows, setup.hand_off_every, setup.step_ms,
       static_cast<unsigned long long>(row.tokens), static_cast<unsigned long long>(row.frames_in),
       static_cast<double>(row.tokens) / row.wall_s, per_token_us, 1e6 / per_token_us);
   std::fflush(stdout);
@@ -73,9 +74,9 @@ class InProcess : public Output {
   explicit InProcess(const Setup& setup)
       : setup_(setup),
         gateway_(setup.workers * setup.rows, kPromptTokens, kNewTokens, "never"),
-        core_({}, 1, {.opening = OpeningOf, .on_end = {}, .output = this}) {
+        core_({}, 1, {.opening = InitialGrant, .on_end = {}, .output = this}) {
     for (int i = 0; i < setup.workers; ++i) {
-      workers_.emplace_back(Role::kSmall, i, setup.rows, setup.depart_every);
+      workers_.emplace_back(Role::kSmall, i, setup.rows, setup.hand_off_every);
     }
     workers_.emplace_back(Role::kLarge, 0, setup.rows, 0);
   }
@@ -95,18 +96,18 @@ class InProcess : public Output {
     return {"in_process", gateway_.tokens(), core_.counters().frames_in, wall.count(), cpu_};
   }
 
-  void ToGateway(StreamId, v1::SchedulerFrame* frame) override { gateway_.Apply(*frame); }
-  void ToWorker(StreamId stream, v1::CommandFrame* frame) override {
+  void ToGateway(StreamId, wire::SchedulerFrame* frame) override { gateway_.Apply(*frame); }
+  void ToWorker(StreamId stream, wire::CommandFrame* frame) override {
     workers_[stream - 1].Apply(*frame);
   }
   void CloseGateway(StreamId, const absl::Status& why) override { TR_CHECK(false) << why; }
   void CloseWorker(StreamId, const absl::Status& why) override { TR_CHECK(false) << why; }
 
  private:
-  void ToCore(size_t worker, const v1::WorkerFrame& frame) {
+  void ToCore(size_t worker, const wire::WorkerFrame& frame) {
     Measured([&] { core_.OnWorkerFrame(worker + 1, frame, absl::Now()); });
   }
-  void ToCore(const v1::GatewayFrame& frame) {
+  void ToCore(const wire::GatewayFrame& frame) {
     Measured([&] { core_.OnGatewayFrame(1, frame, absl::Now()); });
   }
   // The scripted peers read inside Flush; what they cost there is counted too.
@@ -127,17 +128,17 @@ class InProcess : public Output {
 
 // ---- over gRPC ----
 
-using WorkerStream = ClientStream<v1::WorkerFrame, v1::CommandFrame>;
-using GatewayStream = ClientStream<v1::GatewayFrame, v1::SchedulerFrame>;
+using WorkerStream = ClientStream<wire::WorkerFrame, wire::CommandFrame>;
+using GatewayStream = ClientStream<wire::GatewayFrame, wire::SchedulerFrame>;
 
 // Steps at once whenever it may, or only when told.
 class RemoteWorker {
  public:
-  RemoteWorker(v1::Scheduler::Stub* stub, ScriptedWorker worker, bool eager)
+  RemoteWorker(wire::Scheduler::Stub* stub, ScriptedWorker worker, bool eager)
       : worker_(std::move(worker)) {
     writer_ = WorkerStream::Start(
         [stub](auto* context, auto* reactor) { stub->async()->Attach(context, reactor); },
-        {[this, eager](v1::CommandFrame frame) {
+        {[this, eager](wire::CommandFrame frame) {
            {
              MutexLock lock(&mutex_);
              worker_.Apply(frame);
@@ -169,10 +170,11 @@ class RemoteWorker {
 // Acknowledges every 2 ms, as the real gateway does.
 class RemoteGateway {
  public:
-  RemoteGateway(v1::Scheduler::Stub* stub, ScriptedGateway gateway) : gateway_(std::move(gateway)) {
+  RemoteGateway(wire::Scheduler::Stub* stub, ScriptedGateway gateway)
+      : gateway_(std::move(gateway)) {
     writer_ = GatewayStream::Start(
         [stub](auto* context, auto* reactor) { stub->async()->Connect(context, reactor); },
-        {[this](v1::SchedulerFrame frame) {
+        {[this](wire::SchedulerFrame frame) {
            MutexLock lock(&mutex_);
            gateway_.Apply(frame);
          },
@@ -184,7 +186,7 @@ class RemoteGateway {
     while (!closed_) std::this_thread::yield();
   }
   void Speak() {
-    std::optional<v1::GatewayFrame> frame;
+    std::optional<wire::GatewayFrame> frame;
     {
       MutexLock lock(&mutex_);
       frame = gateway_.Take(/*acknowledge=*/true);
@@ -262,16 +264,16 @@ void Play(const Setup& setup, std::vector<std::unique_ptr<RemoteWorker>>* worker
 
 // `server` was forked before this process touched gRPC.
 Row RunOverGrpc(const Setup& setup, const ServerProcess& server) {
-  const auto stub = v1::Scheduler::NewStub(MakeChannel(server.target()));
-  std::vector<std::unique_ptr<v1::Scheduler::Stub>> stubs;
+  const auto stub = wire::Scheduler::NewStub(MakeChannel(server.target()));
+  std::vector<std::unique_ptr<wire::Scheduler::Stub>> stubs;
   std::vector<std::unique_ptr<RemoteWorker>> workers;
   for (int i = 0; i <= setup.workers; ++i) {
     const bool large = i == setup.workers;
-    stubs.push_back(v1::Scheduler::NewStub(MakeChannel(server.target())));
+    stubs.push_back(wire::Scheduler::NewStub(MakeChannel(server.target())));
     workers.push_back(
         std::make_unique<RemoteWorker>(stubs.back().get(),
                                        ScriptedWorker(large ? Role::kLarge : Role::kSmall, i,
-                                                      setup.rows, large ? 0 : setup.depart_every),
+                                                      setup.rows, large ? 0 : setup.hand_off_every),
                                        setup.step_ms == 0));
   }
   RemoteGateway gateway(
@@ -295,8 +297,8 @@ absl::Status Run(int argc, char** argv) {
   if (!go_on) return absl::OkStatus();
   const ServerProcess servers[3];
   int next = 0;
-  for (const int depart_every : {0, 10}) {
-    setup.depart_every = depart_every;
+  for (const int hand_off_every : {0, 10}) {
+    setup.hand_off_every = hand_off_every;
     Print(setup, InProcess(setup).Run());
     Print(setup, RunOverGrpc(setup, servers[next++]));
   }

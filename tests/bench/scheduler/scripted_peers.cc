@@ -9,11 +9,11 @@ constexpr int32_t kContext = 1 << 20;
 
 }  // namespace
 
-v1::WorkerFrame ScriptedWorker::Hello() const {
-  v1::WorkerFrame frame;
-  v1::WorkerHello& hello = *frame.mutable_hello();
+wire::WorkerFrame ScriptedWorker::Hello() const {
+  wire::WorkerFrame frame;
+  wire::WorkerHello& hello = *frame.mutable_hello();
   hello.set_worker_id(std::string(RoleName(role_)) + std::to_string(number_));
-  hello.set_role(role_ == Role::kSmall ? v1::ROLE_SMALL : v1::ROLE_LARGE);
+  hello.set_role(role_ == Role::kSmall ? api::ROLE_SMALL : api::ROLE_LARGE);
   hello.set_pair("pair");
   hello.set_protocol_version(kProtocolVersion);
   hello.set_usable_ids(32000);
@@ -24,39 +24,39 @@ v1::WorkerFrame ScriptedWorker::Hello() const {
   return frame;
 }
 
-void ScriptedWorker::Apply(const v1::CommandFrame& frame) {
+void ScriptedWorker::Apply(const wire::CommandFrame& frame) {
   term_ = frame.term();
-  for (const v1::Open& open : frame.opens()) {
+  for (const wire::Open& open : frame.opens()) {
     sequences_[open.request()] = {.epoch = open.epoch(),
                                   .committed = open.ids_size() - open.tail(),
                                   .credit = open.credit(),
                                   .running = role_ == Role::kSmall,
-                                  .has_turn = true};
+                                  .has_grant = true};
   }
-  for (const v1::Extend& extend : frame.extends()) {
+  for (const wire::Extend& extend : frame.extends()) {
     Row& row = sequences_[extend.request()];
     row.committed = extend.base() + extend.ids_size() - extend.tail();
     row.running = role_ == Role::kSmall;
-    row.has_turn = true;
+    row.has_grant = true;
   }
   for (const uint64_t request : frame.releases()) sequences_[request].running = true;
-  for (const v1::Credit& credit : frame.credits()) {
+  for (const wire::Credit& credit : frame.credits()) {
     const auto found = sequences_.find(credit.request());
     if (found != sequences_.end()) found->second.credit = credit.until();
   }
-  for (const v1::Close& close : frame.closes()) {
+  for (const wire::Close& close : frame.closes()) {
     sequences_.erase(close.request());
     closed_.push_back(close.request());
   }
 }
 
-std::optional<v1::WorkerFrame> ScriptedWorker::Step() {
-  v1::WorkerFrame frame;
+std::optional<wire::WorkerFrame> ScriptedWorker::Step() {
+  wire::WorkerFrame frame;
   auto next = sequences_.upper_bound(last_);
   for (size_t seen = 0; seen < sequences_.size() && frame.rows_size() < rows_; ++seen, ++next) {
     if (next == sequences_.end()) next = sequences_.begin();
     Row& row = next->second;
-    if (!row.has_turn || !row.running || row.committed >= row.credit) continue;
+    if (!row.has_grant || !row.running || row.committed >= row.credit) continue;
     last_ = next->first;
     Write(next->first, &row, &frame);
   }
@@ -64,7 +64,7 @@ std::optional<v1::WorkerFrame> ScriptedWorker::Step() {
   frame.set_term(term_);
   for (const uint64_t request : closed_) frame.add_closed(request);
   closed_.clear();
-  v1::StepReport& step = *frame.mutable_step();
+  wire::StepReport& step = *frame.mutable_step();
   step.set_seq(++steps_);
   step.set_rows(frame.rows_size());
   step.set_new_ids(frame.rows_size());
@@ -74,8 +74,8 @@ std::optional<v1::WorkerFrame> ScriptedWorker::Step() {
   return frame;
 }
 
-void ScriptedWorker::Write(uint64_t request, Row* row, v1::WorkerFrame* frame) {
-  v1::RowReport& report = *frame->add_rows();
+void ScriptedWorker::Write(uint64_t request, Row* row, wire::WorkerFrame* frame) {
+  wire::RowReport& report = *frame->add_rows();
   report.set_request(request);
   report.set_epoch(row->epoch);
   report.set_base_position(row->committed);
@@ -85,26 +85,26 @@ void ScriptedWorker::Write(uint64_t request, Row* row, v1::WorkerFrame* frame) {
   report.add_logprobs(-0.25f);
   report.set_state("12345678");
   ++row->committed;
-  const bool departs =
+  const bool hands_off =
       role_ == Role::kLarge || (depart_every_ > 0 && row->committed % depart_every_ == 0);
-  if (!departs) return;
-  row->has_turn = row->running = false;
-  v1::Departure& departure = *report.mutable_departure();
-  departure.set_to(role_ == Role::kSmall ? v1::ROLE_LARGE : v1::ROLE_SMALL);
-  departure.mutable_window()->set_kind(v1::Window::KIND_OWN_RULE);
+  if (!hands_off) return;
+  row->has_grant = row->running = false;
+  wire::Handoff& handoff = *report.mutable_handoff();
+  handoff.set_to(role_ == Role::kSmall ? api::ROLE_LARGE : api::ROLE_SMALL);
+  handoff.mutable_window()->set_kind(wire::Window::KIND_OWN_RULE);
 }
 
-v1::GatewayFrame ScriptedGateway::Hello() const {
-  v1::GatewayFrame frame;
+wire::GatewayFrame ScriptedGateway::Hello() const {
+  wire::GatewayFrame frame;
   frame.mutable_hello()->set_gateway_id("gateway");
   frame.mutable_hello()->set_protocol_version(kProtocolVersion);
   frame.mutable_hello()->set_pair("pair");
   return frame;
 }
 
-void ScriptedGateway::Apply(const v1::SchedulerFrame& frame) {
+void ScriptedGateway::Apply(const wire::SchedulerFrame& frame) {
   term_ = frame.term();
-  for (const v1::TokenChunk& chunk : frame.chunks()) {
+  for (const wire::TokenChunk& chunk : frame.chunks()) {
     tokens_ += chunk.ids_size();
     if (chunk.has_finish()) {
       unacknowledged_.erase(chunk.handle());
@@ -118,14 +118,14 @@ void ScriptedGateway::Apply(const v1::SchedulerFrame& frame) {
   live_ -= frame.rejections_size();
 }
 
-std::optional<v1::GatewayFrame> ScriptedGateway::Take(bool acknowledge) {
+std::optional<wire::GatewayFrame> ScriptedGateway::Take(bool acknowledge) {
   if (term_ == 0) return std::nullopt;
-  v1::GatewayFrame frame;
+  wire::GatewayFrame frame;
   frame.set_term(term_);
   for (; live_ < requests_; ++live_) *frame.add_submits() = MakeSubmit();
   if (acknowledge) {
     for (const auto& [handle, position] : unacknowledged_) {
-      v1::Ack& ack = *frame.add_acks();
+      wire::Ack& ack = *frame.add_acks();
       ack.set_handle(handle);
       ack.set_position(position);
     }
@@ -135,10 +135,10 @@ std::optional<v1::GatewayFrame> ScriptedGateway::Take(bool acknowledge) {
   return frame;
 }
 
-v1::Submit ScriptedGateway::MakeSubmit() {
-  v1::Submit submit;
+wire::Submit ScriptedGateway::MakeSubmit() {
+  wire::Submit submit;
   submit.set_handle(next_handle_++);
-  v1::GenerationSpec& spec = *submit.mutable_spec();
+  wire::GenerationSpec& spec = *submit.mutable_spec();
   spec.set_request_id("request" + std::to_string(submit.handle()));
   spec.set_pair("pair");
   spec.set_prompt_length(prompt_tokens_);

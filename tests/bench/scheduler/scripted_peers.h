@@ -11,22 +11,23 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "libs/tokens/token_types.h"
-#include "proto/scheduler.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter::bench {
 
-// Writes one token per row and step. A small worker lets every `depart_every`-th token of a request
-// go to the large side; a large worker writes one token and hands back.
+// Writes one token per row and step. A small worker lets every `hand_off_every`-th token of a
+// request go to the large side; a large worker writes one token and hands back.
 class ScriptedWorker {
  public:
-  // `depart_every` 0: never.
-  ScriptedWorker(Role role, int number, int rows_per_frame, int depart_every)
-      : role_(role), number_(number), rows_(rows_per_frame), depart_every_(depart_every) {}
+  // `hand_off_every` 0: never.
+  ScriptedWorker(Role role, int number, int rows_per_frame, int hand_off_every)
+      : role_(role), number_(number), rows_(rows_per_frame), depart_every_(hand_off_every) {}
 
-  v1::WorkerFrame Hello() const;
-  void Apply(const v1::CommandFrame& frame);
+  wire::WorkerFrame Hello() const;
+  void Apply(const wire::CommandFrame& frame);
   // The next step; nothing when no row may run.
-  std::optional<v1::WorkerFrame> Step();
+  std::optional<wire::WorkerFrame> Step();
 
  private:
   struct Row {
@@ -34,9 +35,9 @@ class ScriptedWorker {
     Position committed = 0;
     Position credit = 0;
     bool running = false;
-    bool has_turn = false;
+    bool has_grant = false;
   };
-  void Write(uint64_t request, Row* row, v1::WorkerFrame* frame);
+  void Write(uint64_t request, Row* row, wire::WorkerFrame* frame);
 
   const Role role_;
   const int number_;
@@ -58,17 +59,17 @@ class ScriptedGateway {
         new_tokens_(new_tokens),
         algorithm_(std::move(algorithm)) {}
 
-  v1::GatewayFrame Hello() const;
-  void Apply(const v1::SchedulerFrame& frame);
+  wire::GatewayFrame Hello() const;
+  void Apply(const wire::SchedulerFrame& frame);
   // What is to be said: submits and, when `acknowledge`, acknowledgements.
-  std::optional<v1::GatewayFrame> Take(bool acknowledge);
+  std::optional<wire::GatewayFrame> Take(bool acknowledge);
 
   uint64_t tokens() const { return tokens_; }
   uint64_t finished() const { return finished_; }
   uint64_t rejected() const { return rejected_; }
 
  private:
-  v1::Submit MakeSubmit();
+  wire::Submit MakeSubmit();
 
   const int requests_;
   const int prompt_tokens_;

@@ -11,12 +11,13 @@
 #include "libs/rpc/channel_factory.h"
 #include "libs/rpc/client_stream.h"
 #include "libs/status/status_macros.h"
-#include "proto/scheduler.grpc.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/scheduler.grpc.pb.h"
 
 namespace tokenrouter {
 namespace {
 
-using Stream = ClientStream<v1::GatewayFrame, v1::SchedulerFrame>;
+using Stream = ClientStream<wire::GatewayFrame, wire::SchedulerFrame>;
 
 constexpr size_t kMaxFrames = 1 << 16;
 // Tokens of a request before they are acknowledged: a quarter of the scheduler's credit.
@@ -38,14 +39,16 @@ class SubmitLoop {
   explicit SubmitLoop(const SubmitLoopOptions& options)
       : options_(options),
         live_(static_cast<size_t>(options.requests)),
-        stub_(v1::Scheduler::NewStub(MakeChannel(options.scheduler))) {}
+        stub_(wire::Scheduler::NewStub(MakeChannel(options.scheduler))) {}
 
   absl::StatusOr<SubmitLoopResult> Run() {
     writer_ = Stream::Start(
         [this](grpc::ClientContext* context, Stream::Reactor* reactor) {
           stub_->async()->Connect(context, reactor);
         },
-        {[frames = frames_](v1::SchedulerFrame frame) { (void)frames->TryPush(std::move(frame)); },
+        {[frames = frames_](wire::SchedulerFrame frame) {
+           (void)frames->TryPush(std::move(frame));
+         },
          [frames = frames_](const absl::Status&) { frames->Close(); }});
     const absl::Status status = Loop();
     writer_->Finish(absl::OkStatus());
@@ -56,7 +59,7 @@ class SubmitLoop {
 
  private:
   absl::Status Loop() {
-    v1::GatewayFrame hello;
+    wire::GatewayFrame hello;
     hello.mutable_hello()->set_gateway_id("submit_loop");
     hello.mutable_hello()->set_protocol_version(1);
     hello.mutable_hello()->set_pair("default");
@@ -71,8 +74,8 @@ class SubmitLoop {
       }
       const auto frames = frames_->PopAll(kSilence);
       if (frames.empty()) return absl::UnavailableError("the scheduler sent nothing for 30 s");
-      v1::GatewayFrame reply;
-      for (const v1::SchedulerFrame& frame : frames) TR_RETURN_IF_ERROR(Handle(frame, &reply));
+      wire::GatewayFrame reply;
+      for (const wire::SchedulerFrame& frame : frames) TR_RETURN_IF_ERROR(Handle(frame, &reply));
       if (reply.submits_size() + reply.acks_size() == 0) continue;
       reply.set_term(term_);
       if (!writer_->Write(std::move(reply))) return absl::UnavailableError("the stream broke");
@@ -80,7 +83,7 @@ class SubmitLoop {
     return absl::OkStatus();
   }
 
-  absl::Status Handle(const v1::SchedulerFrame& frame, v1::GatewayFrame* reply) {
+  absl::Status Handle(const wire::SchedulerFrame& frame, wire::GatewayFrame* reply) {
     term_ = frame.term();
     if (frame.has_welcome()) {
       for (size_t i = 0; i < live_.size(); ++i) AddSubmit(&live_[i], i + 1, reply);
@@ -89,7 +92,7 @@ class SubmitLoop {
       return absl::InternalError(absl::StrCat("rejected: ", frame.rejections(0).message()));
     }
     const absl::Time now = absl::Now();
-    for (const v1::TokenChunk& chunk : frame.chunks()) Count(chunk, now, reply);
+    for (const wire::TokenChunk& chunk : frame.chunks()) Count(chunk, now, reply);
     return absl::OkStatus();
   }
 
@@ -101,7 +104,7 @@ class SubmitLoop {
     int unacknowledged = 0;
   };
 
-  void Count(const v1::TokenChunk& chunk, absl::Time now, v1::GatewayFrame* reply) {
+  void Count(const wire::TokenChunk& chunk, absl::Time now, wire::GatewayFrame* reply) {
     Live& live = live_[(chunk.handle() - 1) % live_.size()];
     if (chunk.handle() != live.handle) return;
     if (measuring_) Measure(chunk, now, live);
@@ -114,14 +117,14 @@ class SubmitLoop {
       finished_ += measuring_;
       AddSubmit(&live, live.handle + live_.size(), reply);
     } else if (live.unacknowledged >= kAckEvery) {
-      v1::Ack* ack = reply->add_acks();
+      wire::Ack* ack = reply->add_acks();
       ack->set_handle(chunk.handle());
       ack->set_position(chunk.base_position() + chunk.ids_size());
       live.unacknowledged = 0;
     }
   }
 
-  void Measure(const v1::TokenChunk& chunk, absl::Time now, const Live& live) {
+  void Measure(const wire::TokenChunk& chunk, absl::Time now, const Live& live) {
     if (chunk.ids_size() == 0) return;
     for (const char author : chunk.authors()) large_ += author == kLargeAuthor;
     committed_ += chunk.ids_size();
@@ -134,11 +137,11 @@ class SubmitLoop {
     if (routed) routed_gaps_.push_back(gap);
   }
 
-  void AddSubmit(Live* live, uint64_t handle, v1::GatewayFrame* reply) {
+  void AddSubmit(Live* live, uint64_t handle, wire::GatewayFrame* reply) {
     *live = {.handle = handle};
-    v1::Submit* submit = reply->add_submits();
+    wire::Submit* submit = reply->add_submits();
     submit->set_handle(handle);
-    v1::GenerationSpec* spec = submit->mutable_spec();
+    wire::GenerationSpec* spec = submit->mutable_spec();
     spec->set_request_id(absl::StrCat("loop-", start_, "-", handle));
     spec->set_pair("default");
     spec->set_prompt_length(options_.prompt_tokens);
@@ -172,10 +175,10 @@ class SubmitLoop {
 
   const SubmitLoopOptions options_;
   std::vector<Live> live_;
-  const std::unique_ptr<v1::Scheduler::Stub> stub_;
+  const std::unique_ptr<wire::Scheduler::Stub> stub_;
   // Shared with the stream, which is still inside Close when this may already be gone.
-  const std::shared_ptr<BoundedQueue<v1::SchedulerFrame>> frames_ =
-      std::make_shared<BoundedQueue<v1::SchedulerFrame>>(kMaxFrames);
+  const std::shared_ptr<BoundedQueue<wire::SchedulerFrame>> frames_ =
+      std::make_shared<BoundedQueue<wire::SchedulerFrame>>(kMaxFrames);
   std::shared_ptr<Stream::Writer> writer_;
   uint64_t term_ = 0;
   const int64_t start_ = absl::ToUnixNanos(absl::Now());  // Makes request ids unique.

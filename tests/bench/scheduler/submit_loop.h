@@ -10,7 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/tokens.pb.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/request.pb.h"
 
 namespace tokenrouter {
 
@@ -21,7 +22,7 @@ struct SubmitLoopOptions {
   int new_tokens = 256;
   std::string algorithm = "random";
   double r = 0.1;  // The algorithm's p; ignored by algorithms without one.
-  v1::ServiceMode service_mode = v1::SERVICE_MODE_UNSPECIFIED;
+  api::ServiceMode service_mode = api::SERVICE_MODE_UNSPECIFIED;
   absl::Duration warm_up = absl::Seconds(2);
   absl::Duration duration = absl::Seconds(10);
   // Called when the measured time begins, from the caller's thread; may be empty.

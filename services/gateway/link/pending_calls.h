@@ -1,0 +1,43 @@
+// What front ends have said to the scheduler link and its thread has not taken yet: per request the
+// furthest acknowledgement, and its end. Unlike posts to a mailbox these cannot be lost: there is
+// at most one entry per request. Ownership: plain values. Threads: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "libs/concurrency/mutex.h"
+#include "proto/packages.h"
+#include "tokenrouter/internal/v1/scheduler.pb.h"
+
+namespace tokenrouter {
+
+class PendingCalls {
+ public:
+  struct Call {
+    int32_t acknowledged = 0;  // 0: nothing new.
+    bool cancelled = false;
+    std::optional<wire::Finish> finish;
+  };
+
+  // The request's Submit is on its way: what is said about it waits until Entered.
+  void Entering(uint64_t handle);
+  void Entered(uint64_t handle);
+
+  // These return whether the link's thread must be woken: nothing was waiting for it before.
+  bool Acknowledge(uint64_t handle, int32_t position);
+  bool Cancel(uint64_t handle);
+  bool Finish(uint64_t handle, wire::Finish finish);
+
+  // What is there, by handle, except about requests that are entering.
+  std::map<uint64_t, Call> Take();
+
+ private:
+  Mutex mutex_;
+  std::set<uint64_t> entering_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, Call> calls_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tokenrouter

@@ -1,0 +1,187 @@
+#include "services/scheduler/core/row_report_handler.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace tokenrouter {
+
+void RowReportHandler::OnRow(AttachedWorker* worker, const wire::RowReport& row) {
+  RequestMachine* const request = state_->requests.Find(row.request());
+  if (request == nullptr) {
+    ++state_->counters.dropped[Index(DropReason::kUnknownRequest)];
+    return;
+  }
+  if (const auto refused = request->Refuses(worker->role, worker->stream, row)) {
+    OnRefused(request, worker->role, *refused, row);
+    return;
+  }
+  request->NoteCached(row);
+  wire::TokenChunk* const chunk = row.ids_size() > 0 ? AddChunk(*request, row) : nullptr;
+  Learn(*request, worker->role, row);
+  request->Accept(worker->role, row);
+  if (row.ids_size() > 0) request->CommittedAt(state_->now);
+  wire::Finish finish;
+  if (row.has_finish()) {
+    finisher_->Finish(request, row.finish(), chunk);
+  } else if (ReachedLength(*request, &finish)) {
+    finisher_->Finish(request, finish, chunk);
+  } else if (row.has_handoff()) {
+    HandOff(request, row.handoff());
+  } else {
+    state_->requests.FollowReading(*request);
+    CountUncomputed(request, worker);
+    placement_->OnTokensAccepted(request, worker);
+    if (request->credit_blocked()) Park(request);
+  }
+}
+
+void RowReportHandler::Learn(const RequestMachine& request, Role role, const wire::RowReport& row) {
+  const wire::Window::Kind window = request.grant().terms.window().kind();
+  // A side that writes to the end has nothing to decide, and one that parks has decided nothing.
+  if (window == wire::Window::KIND_UNTIL_END || (row.ids_size() == 0 && !row.has_handoff())) return;
+  PairModel& model = state_->ModelOf(request.origin().pair);
+  const auto own = static_cast<char>(AuthorOf(role));
+  const auto written = std::count(row.authors().begin(), row.authors().end(), own);
+  // The end of a large-alone window says nothing about the algorithm.
+  if (!request.grant().large_alone) {
+    model.ObserveRows(role, std::max<int64_t>(1, written + row.tail_size()), row.has_handoff());
+  }
+  if (const int32_t verified = request.grant().terms.verify(); verified > 0) {
+    const int64_t kept = row.ids_size() - written;
+    model.ObserveVerified(std::min<int64_t>(verified, kept + 1), std::min<int64_t>(verified, kept));
+  }
+}
+
+void RowReportHandler::OnRefused(RequestMachine* request, Role role, DropReason reason,
+                                 const wire::RowReport& row) {
+  ++state_->counters.dropped[Index(reason)];
+  // Word that a row parks may come after the row went on; it says nothing about the history.
+  const bool says_more = row.ids_size() > 0 || row.has_handoff() || row.has_finish();
+  const bool diverged = reason == DropReason::kBase || reason == DropReason::kMalformed;
+  if (diverged && says_more) Diverged(request, role);
+  // A side that gave up while the other one writes will be opened afresh when it is needed.
+  if (reason == DropReason::kNotGranted && row.has_finish() && request->grant().role != role) {
+    CloseSide(state_, request, role, ReopenCause::kDiverged);
+  }
+}
+
+wire::TokenChunk* RowReportHandler::AddChunk(const RequestMachine& request,
+                                             const wire::RowReport& row) {
+  PairModel& model = state_->ModelOf(request.origin().pair);
+  wire::TokenChunk* const chunk =
+      state_->outbox.gateways.Get(request.origin().gateway).add_chunks();
+  chunk->set_handle(request.origin().handle);
+  chunk->set_base_position(row.base_position());
+  chunk->mutable_ids()->CopyFrom(row.ids());
+  chunk->set_authors(row.authors());
+  chunk->mutable_entropies()->CopyFrom(row.entropies());
+  chunk->mutable_logprobs()->CopyFrom(row.logprobs());
+  chunk->set_state(row.state());
+  chunk->set_degraded(request.degraded());
+  chunk->set_large_alone(request.grant().large_alone);
+  if (row.base_position() == request.history().prompt_length()) {
+    chunk->set_cached_tokens(request.cached_ids());
+    model.ObserveBegun(request.history().prompt_length() - request.cached_ids(),
+                       request.spec().stop().max_new_tokens());
+  }
+  model.ObserveCommitted(row.ids_size());
+  for (const char author : row.authors()) ++state_->counters.tokens[static_cast<int>(author)];
+  return chunk;
+}
+
+bool RowReportHandler::ReachedLength(const RequestMachine& request, wire::Finish* finish) const {
+  const int32_t limit = request.spec().stop().max_new_tokens();
+  if (request.history().generated() < limit) return false;
+  finish->set_position(request.history().prompt_length() + limit);
+  finish->set_reason(api::FINISH_REASON_LENGTH);
+  return true;
+}
+
+void RowReportHandler::Diverged(RequestMachine* request, Role role) {
+  request->CountReopen();
+  if (request->reopens() <= state_->options.max_reopens) {
+    placement_->Reopen(request, role);
+    return;
+  }
+  finisher_->Reject(request, RejectReason::kReopenLimit, absl::StatusCode::kInternal,
+                    absl::StrCat("gave up after ", request->reopens(),
+                                 " reopens without progress; the worker's rows do not fit the "
+                                 "history"));
+}
+
+void RowReportHandler::HandOff(RequestMachine* request, const wire::Handoff& handoff) {
+  const Role from = request->grant().role;
+  CountIdle(state_, request);
+  request->SetGrant(mode_->AtHandoff(*request, handoff));
+  state_->requests.FollowReading(*request);
+  const Role to = request->grant().role;
+  if (to != from) ++state_->counters.handoffs[Index(to)];
+  placement_->DispatchGrant(request);
+}
+
+void RowReportHandler::Park(RequestMachine* request) {
+  CountIdle(state_, request);
+  StartStall(state_, request);
+}
+
+void RowReportHandler::OnAcknowledged(RequestMachine* request) {
+  if (request->phase() == Phase::kHeld) {
+    if (!request->HoldsHandoff()) placement_->DispatchGrant(request);
+    return;
+  }
+  if (request->phase() != Phase::kRunning && request->phase() != Phase::kReleasable) return;
+  const Role role = request->grant().role;
+  const auto until = request->RaiseCredit(role, /*with_grant=*/false);
+  if (!until) return;
+  AttachedWorker* const worker = state_->directory.Find(request->side(role).worker);
+  wire::Credit* const credit = state_->outbox.workers.Get(worker->stream).add_credits();
+  credit->set_request(request->origin().key);
+  credit->set_until(*until);
+  if (request->phase() == Phase::kRunning) CountReady(state_, request, worker);
+}
+
+void RowReportHandler::StallTimer(RequestMachine* request) {
+  request->ArmStall(false);
+  if (!request->credit_blocked() && request->phase() != Phase::kHeld) return;
+  const absl::Time until = request->stalled_since() + state_->options.client_stall;
+  if (state_->now < until) {
+    ArmStall(state_, request, until);
+    return;
+  }
+  finisher_->Reject(
+      request, RejectReason::kClientSlow, absl::StatusCode::kDeadlineExceeded,
+      absl::StrCat("the client has not taken ", request->history().committed() - request->acked(),
+                   " tokens for ", absl::FormatDuration(state_->now - request->stalled_since())));
+}
+
+void RowReportHandler::OnNeedIds(AttachedWorker* worker, const wire::NeedIds& need) {
+  RequestMachine* const request = state_->requests.Find(need.request());
+  if (request == nullptr) {
+    ++state_->counters.dropped[Index(DropReason::kUnknownRequest)];
+    return;
+  }
+  if (request->side(worker->role).worker != worker->stream ||
+      !request->Forget(worker->role, need.epoch(), need.have())) {
+    ++state_->counters.dropped[Index(DropReason::kEpoch)];
+    return;
+  }
+  const bool has_grant = request->grant().role == worker->role;
+  if (need.have() == 0) {
+    // It has no such sequence: only an Open brings it back.
+    if (has_grant) return Diverged(request, worker->role);
+    return CloseSide(state_, request, worker->role, ReopenCause::kDiverged);
+  }
+  wire::CommandFrame& frame = state_->outbox.workers.Get(worker->stream);
+  request->FillExtend(worker->role, frame.add_extends());
+  // The release may have been spent on the extend that did not fit.
+  const bool runs = has_grant && request->phase() == Phase::kRunning;
+  if (runs && worker->role == Role::kLarge) frame.add_releases(need.request());
+  NoteCommand(worker);
+}
+
+void RowReportHandler::OnClosed(AttachedWorker* worker, uint64_t request) {
+  worker->closing.erase(request);
+}
+
+}  // namespace tokenrouter

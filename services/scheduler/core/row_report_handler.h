@@ -1,0 +1,42 @@
+// RowReportHandler applies what workers say about requests: rows of a step, NeedIds, confirmed
+// closes. Threads: lives on the scheduler's loop.
+#pragma once
+
+#include "services/scheduler/core/mode_rule.h"
+#include "services/scheduler/placement/placement.h"
+#include "services/scheduler/placement/request_finisher.h"
+#include "services/scheduler/state/core_state.h"
+
+namespace tokenrouter {
+
+class RowReportHandler {
+ public:
+  // All must outlive this object.
+  RowReportHandler(CoreState* state, RequestFinisher* finisher, Placement* placement,
+                   const ModeRule* mode)
+      : state_(state), finisher_(finisher), placement_(placement), mode_(mode) {}
+
+  void OnRow(AttachedWorker* worker, const wire::RowReport& row);
+  void OnNeedIds(AttachedWorker* worker, const wire::NeedIds& need);
+  void OnClosed(AttachedWorker* worker, uint64_t request);
+  // The client confirmed; a row that waited for it may go on.
+  void OnAcknowledged(RequestMachine* request);
+  void StallTimer(RequestMachine* request);
+
+ private:
+  // What the row says about the pair. REQUIRES: it counts, and was not accepted yet.
+  void Learn(const RequestMachine& request, Role role, const wire::RowReport& row);
+  void OnRefused(RequestMachine* request, Role role, DropReason reason, const wire::RowReport& row);
+  wire::TokenChunk* AddChunk(const RequestMachine& request, const wire::RowReport& row);
+  void Diverged(RequestMachine* request, Role role);
+  void HandOff(RequestMachine* request, const wire::Handoff& handoff);
+  void Park(RequestMachine* request);
+  bool ReachedLength(const RequestMachine& request, wire::Finish* finish) const;
+
+  CoreState* const state_;
+  RequestFinisher* const finisher_;
+  Placement* const placement_;
+  const ModeRule* const mode_;
+};
+
+}  // namespace tokenrouter

@@ -1,0 +1,256 @@
+#include "services/scheduler/dispatch/release_policy.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace tokenrouter {
+namespace {
+
+using Kind = BatchingPolicy::Kind;
+
+const absl::Time kNow = absl::UnixEpoch() + absl::Hours(1);
+
+absl::Duration Ms(double milliseconds) { return absl::Milliseconds(milliseconds); }
+
+// t = base + per_row x rows + per_id x ids.
+StepTimeEstimator Curve(double base, double per_row, double per_id = 0) {
+  StepTimeEstimator curve;
+  for (int round = 0; round < 30; ++round) {
+    for (const int rows : {1, 2, 4, 8, 16}) {
+      for (const int64_t ids : {rows, 4 * rows, 10 * rows}) {
+        curve.Observe(rows, ids, base + per_row * rows + per_id * static_cast<double>(ids));
+      }
+    }
+  }
+  return curve;
+}
+
+class LargeReleaseTest : public ::testing::Test {
+ protected:
+  static constexpr double kRouted = 0.1;
+
+  // Rows that came `waited` ago, one unseen id each unless said otherwise.
+  void Wait(int rows, absl::Duration waited = absl::ZeroDuration(), int64_t ids = 1) {
+    for (int i = 0; i < rows; ++i) {
+      rows_.push_back({.request = rows_.size() + 1, .since = kNow - waited, .unseen_ids = ids});
+    }
+  }
+  void SmallStep(int rows, absl::Duration predicted, absl::Duration remaining) {
+    steps_.push_back({.since = kNow - (predicted - remaining),
+                      .rows = rows,
+                      .ids = rows,
+                      .predicted = predicted});
+    snapshot_.busy_small += rows;
+  }
+  ReleaseDecision Decide(BatchingPolicy policy) {
+    rule_.policy = policy;
+    rule_.small = &small_;
+    rule_.large = &large_;
+    snapshot_.waiting = rows_;
+    snapshot_.small = steps_;
+    return DecideRelease(snapshot_, rule_);
+  }
+
+  StepTimeEstimator small_ = Curve(6, .02);
+  StepTimeEstimator large_ = Curve(24, .1);
+  ReleaseRule rule_ = {.routed = kRouted, .routed_lower = kRouted};
+  std::vector<ReleaseSnapshot::Row> rows_;
+  std::vector<RunningStep> steps_;
+  ReleaseSnapshot snapshot_ = {.now = kNow};
+};
+
+TEST_F(LargeReleaseTest, GreedyLetsEverythingGo) {
+  Wait(1);
+  snapshot_.own = {.since = kNow, .rows = 4, .predicted = Ms(30)};
+  for (const Kind kind : {Kind::kGreedy, Kind::kLongestQueue}) {
+    const ReleaseDecision decision = Decide({.kind = kind});
+    EXPECT_TRUE(decision.release);
+    EXPECT_EQ(decision.outcome, WaitOutcome::kImmediate);
+  }
+}
+
+TEST_F(LargeReleaseTest, StaticWaitsForRowsWhileTheSmallSideIsBusy) {
+  const BatchingPolicy three = {.kind = Kind::kStatic, .m_large = 3};
+  Wait(2);
+  snapshot_.busy_small = 1;
+  EXPECT_FALSE(Decide(three).release);
+  EXPECT_EQ(Decide(three).until, absl::InfiniteFuture()) << "something else will tell";
+  snapshot_.busy_small = 0;
+  EXPECT_EQ(Decide(three).outcome, WaitOutcome::kIdle);
+  snapshot_.busy_small = 1;
+  Wait(1);
+  EXPECT_EQ(Decide(three).outcome, WaitOutcome::kSize);
+}
+
+TEST_F(LargeReleaseTest, FixedWaitCountsFromTheOldestRow) {
+  Wait(1, Ms(2));
+  Wait(1, Ms(5));
+  const ReleaseDecision wait = Decide({.kind = Kind::kFixedWait, .wait_large_ms = 8});
+  EXPECT_FALSE(wait.release);
+  EXPECT_EQ(wait.until, kNow + Ms(3));
+  EXPECT_EQ(Decide({.kind = Kind::kFixedWait, .wait_large_ms = 5}).outcome, WaitOutcome::kTimer);
+}
+
+// Batching model, section 8: gpu L k=1 b=4 r=.1 has tau* = 6.79 for A = .4.
+TEST_F(LargeReleaseTest, BalanceWaitsForASmallStepThatEndsSoonEnough) {
+  Wait(1);
+  SmallStep(4, Ms(30), Ms(6.7));
+  const ReleaseDecision wait = Decide({.kind = Kind::kModel, .beta = 1});
+  EXPECT_FALSE(wait.release);
+  EXPECT_EQ(wait.armed, kNow + Ms(30)) << "a small step at least";
+  EXPECT_EQ(wait.until, wait.armed);
+  steps_.clear();
+  SmallStep(4, Ms(30), Ms(6.9));
+  EXPECT_EQ(Decide({.kind = Kind::kModel, .beta = 1}).outcome, WaitOutcome::kBalance);
+}
+
+// Section 8: gpu L k=4 b=8 r=.2 has 6.71; cpu L k=1 b=1 r=.1 is negative, so it never waits.
+TEST_F(LargeReleaseTest, BalanceFollowsTheModelsOtherVectors) {
+  rule_.routed = rule_.routed_lower = .2;
+  Wait(4);
+  SmallStep(8, Ms(6), Ms(5.9));
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
+  steps_ = {{.since = kNow, .rows = 8, .predicted = Ms(6.8)}};
+  EXPECT_TRUE(Decide({.kind = Kind::kModel}).release);
+  large_ = Curve(80, 12);
+  rule_.routed = rule_.routed_lower = .1;
+  rows_.resize(1);
+  steps_ = {{.since = kNow - Ms(28.9), .rows = 1, .predicted = Ms(29)}};
+  EXPECT_TRUE(Decide({.kind = Kind::kModel}).release);
+}
+
+TEST_F(LargeReleaseTest, BalanceTakesTheEndsOfSeveralWorkersTogether) {
+  Wait(1);
+  SmallStep(1, Ms(10), Ms(2.5));  // Brings too little alone.
+  EXPECT_TRUE(Decide({.kind = Kind::kModel}).release);
+  SmallStep(4, Ms(10), Ms(5));
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release) << "both are worth five milliseconds";
+}
+
+TEST_F(LargeReleaseTest, BalanceWaitsForNothingThatIsUnknownOrOverdue) {
+  Wait(1);
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kIdle);
+  SmallStep(4, absl::ZeroDuration(), absl::ZeroDuration());
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kImmediate);
+  steps_.clear();
+  SmallStep(4, Ms(6), Ms(-2));
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kImmediate);
+  steps_.clear();
+  SmallStep(4, Ms(6), Ms(1));
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
+  large_ = StepTimeEstimator();
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kImmediate);
+}
+
+TEST_F(LargeReleaseTest, TheTimerOfAWaitIsArmedOnceAndEndsIt) {
+  Wait(1);
+  SmallStep(4, Ms(30), Ms(3));
+  snapshot_.armed = kNow + Ms(2);
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).until, kNow + Ms(2));
+  snapshot_.armed = kNow;
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kTimer);
+}
+
+TEST_F(LargeReleaseTest, HoldsRowsUntilItsOwnStepEndsButOneHop) {
+  Wait(3);
+  rule_.hop = Ms(1);
+  snapshot_.busy_small = 1;
+  snapshot_.own = {.since = kNow - Ms(10), .rows = 4, .predicted = Ms(25)};
+  const BatchingPolicy two = {.kind = Kind::kStatic, .m_large = 2};
+  EXPECT_FALSE(Decide(two).release);
+  EXPECT_EQ(Decide(two).until, kNow + Ms(14));
+  snapshot_.own.since = kNow - Ms(24);
+  EXPECT_EQ(Decide(two).outcome, WaitOutcome::kSize);
+}
+
+TEST_F(LargeReleaseTest, HoldsRowsNoLongerThanTheLeastThatItsOwnStepTakes) {
+  large_ = Curve(15, .15, .12);
+  Wait(3);
+  rule_.hop = Ms(1);
+  snapshot_.busy_small = 1;
+  // 20 + .6 + 4.8, of which .48 are sure.
+  snapshot_.own = {.since = kNow, .rows = 4, .ids = 40, .predicted = Ms(20.4)};
+  const BatchingPolicy two = {.kind = Kind::kStatic, .m_large = 2};
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(Decide(two).until - kNow), 20.4 - 4.32 - 1, .05);
+  snapshot_.now += Ms(15.5);
+  EXPECT_EQ(Decide(two).outcome, WaitOutcome::kSize);
+}
+
+TEST_F(LargeReleaseTest, HoldsNothingFromAWorkerThatGoesOnByItself) {
+  Wait(1);
+  SmallStep(4, Ms(30), Ms(1));
+  snapshot_.own = {.since = kNow, .rows = 4, .predicted = Ms(30)};
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
+  snapshot_.background_ids = 1;
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance);
+  snapshot_.own = {};
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release) << "nothing is known of a step that reads";
+}
+
+// The small step that the rows of the large step in progress will start is an end like others: it
+// costs its own time and both ways.
+TEST_F(LargeReleaseTest, ForeseesTheSmallStepThatItsOwnRowsStart) {
+  rule_.routed = rule_.routed_lower = .4;
+  small_ = Curve(3, .01);
+  Wait(2);
+  snapshot_.own = {.since = kNow - Ms(30), .rows = 6, .ids = 6, .predicted = Ms(30)};
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
+  rule_.hop = Ms(8);
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance);
+  rule_.hop = absl::ZeroDuration();
+  EXPECT_FALSE(Decide({.kind = Kind::kStatic, .m_large = 3}).release) << "six are on their way";
+  rule_.returned = .05;
+  EXPECT_TRUE(Decide({.kind = Kind::kModel}).release);
+}
+
+TEST_F(LargeReleaseTest, ForeseesNoSmallStepBesideOneThatRunsOn) {
+  rule_.routed = rule_.routed_lower = .4;
+  Wait(2);
+  snapshot_.own = {.since = kNow - Ms(30), .rows = 6, .ids = 6, .predicted = Ms(30)};
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
+  SmallStep(1, Ms(40), Ms(39));
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance) << "they would join it";
+}
+
+TEST_F(LargeReleaseTest, WaitingCostsNothingWhileItsOwnStepRuns) {
+  Wait(1);
+  // Its ids are not sure to take their time, so the decision comes before the predicted end.
+  large_ = Curve(24, .1, .2);
+  snapshot_.own = {.since = kNow - Ms(26), .rows = 4, .ids = 40, .predicted = Ms(32.4)};
+  SmallStep(4, Ms(20), Ms(11));
+  const ReleaseDecision wait = Decide({.kind = Kind::kModel, .beta = 1});
+  EXPECT_FALSE(wait.release);
+  EXPECT_EQ(wait.armed, kNow + Ms(6.4) + Ms(20));
+  snapshot_.own = {};
+  EXPECT_TRUE(Decide({.kind = Kind::kModel, .beta = 1}).release);
+}
+
+TEST_F(LargeReleaseTest, RowsJoinAStepThatBeginsInAnyCase) {
+  Wait(2);
+  SmallStep(4, Ms(30), Ms(1));
+  snapshot_.own = {.since = kNow - Ms(30), .rows = 4, .predicted = Ms(30)};
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
+  EXPECT_FALSE(Decide({.kind = Kind::kStatic, .m_large = 4}).release);
+  rule_.returned = .5;  // Two of the four write on.
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance);
+  EXPECT_EQ(Decide({.kind = Kind::kStatic, .m_large = 4}).outcome, WaitOutcome::kSize);
+}
+
+TEST_F(LargeReleaseTest, BoundsClipEveryWait) {
+  Wait(1);
+  snapshot_.busy_small = 1;
+  const BatchingPolicy many = {.kind = Kind::kStatic, .m_large = 100};
+  rows_[0].bound.latest = kNow + Ms(40);
+  EXPECT_EQ(Decide(many).until, kNow + Ms(40));
+  rows_[0].bound.due = kNow + Ms(50);  // A large step takes 24.1.
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(Decide(many).until - kNow), 25.9, .1);
+  rows_[0].bound.due = kNow + Ms(20);
+  EXPECT_EQ(Decide(many).outcome, WaitOutcome::kBound);
+  rows_[0].bound = {.latest = kNow};
+  snapshot_.own = {.since = kNow, .rows = 4, .predicted = Ms(25)};
+  EXPECT_EQ(Decide(many).outcome, WaitOutcome::kBound) << "it goes in the very next step";
+}
+
+}  // namespace
+}  // namespace tokenrouter

@@ -1,0 +1,85 @@
+#include "services/scheduler/dispatch/releaser.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tokenrouter {
+
+void Releaser::ReleaseRows() {
+  for (auto it = state_->releasable_workers.begin(); it != state_->releasable_workers.end();) {
+    AttachedWorker* const worker = state_->directory.Find(*it);
+    if (worker != nullptr && !worker->releasable.empty()) Decide(worker);
+    const bool done = worker == nullptr || worker->releasable.empty();
+    it = done ? state_->releasable_workers.erase(it) : std::next(it);
+  }
+}
+
+absl::Time Releaser::NextDeadline() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const StreamId stream : state_->releasable_workers) {
+    const AttachedWorker* const worker = state_->directory.Find(stream);
+    if (worker != nullptr) next = std::min(next, worker->release_at);
+  }
+  return next;
+}
+
+void Releaser::Decide(AttachedWorker* worker) {
+  // On a shared device turns decide, and count what they decided.
+  if (state_->directory.NeedsLease(*worker)) return Release(worker);
+  const ReleaseDecision decision = Judge(*worker);
+  worker->release_at = decision.until;
+  worker->release_armed = decision.armed;
+  if (!decision.release) return;
+  ++state_->counters.deferrals[Index(Role::kLarge)][Index(decision.outcome)];
+  Release(worker);
+}
+
+ReleaseDecision Releaser::Judge(const AttachedWorker& worker) {
+  const BatchingPolicy policy = PolicyOf(*state_, worker.pair);
+  if (!MayWait(policy)) return {.release = true};
+  const PairModel& model = state_->ModelOf(worker.pair);
+  const ReleaseRule rule = {.policy = policy,
+                            .small = &model.curve(Role::kSmall),
+                            .large = &model.curve(Role::kLarge),
+                            .routed = model.routed().mean(),
+                            .routed_lower = model.routed().Lower(),
+                            .returned = model.returned().mean(),
+                            .hop = model.hop()};
+  rows_.clear();
+  for (const auto& [key, row] : worker.releasable) {
+    const RequestMachine& request = *state_->requests.Find(key);
+    rows_.push_back({.request = key,
+                     .since = row.since,
+                     .unseen_ids = row.unseen_ids,
+                     .bound = BoundOf(request, row.since, state_->options.defer_cap)});
+  }
+  steps_.clear();
+  int32_t busy_small = 0;
+  for (const StreamId stream : state_->directory.pair(worker.pair).workers[Index(Role::kSmall)]) {
+    const AttachedWorker& small = *state_->directory.Find(stream);
+    busy_small += small.ready;
+    if (small.step.running()) steps_.push_back(small.step);
+  }
+  return DecideRelease({.now = state_->now,
+                        .waiting = rows_,
+                        .own = worker.step,
+                        .background_ids = worker.background_ids,
+                        .small = steps_,
+                        .busy_small = busy_small,
+                        .armed = worker.release_armed},
+                       rule);
+}
+
+void Releaser::Release(AttachedWorker* worker) {
+  for (const auto& [key, row] : worker->releasable) {
+    RequestMachine* const request = state_->requests.Find(key);
+    request->SetPhase(Phase::kRunning, state_->now);
+    CountReady(state_, request, worker);
+    state_->outbox.workers.Get(worker->stream).add_releases(key);
+  }
+  worker->releasable.clear();
+  worker->release_at = absl::InfiniteFuture();
+  worker->release_armed = absl::InfiniteFuture();
+}
+
+}  // namespace tokenrouter
