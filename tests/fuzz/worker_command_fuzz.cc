@@ -51,8 +51,8 @@ class Harness {
     core_.Detach();
     Attach(core_.term());
     core_.TakePending(now_ + absl::Hours(24 * 365));
-    TR_CHECK(core_.sequences() == 0);
-    TR_CHECK(core_.free_blocks() == kBlocks) << core_.free_blocks();
+    TR_CHECK(core_.store().size() == 0);
+    TR_CHECK(core_.store().free_blocks() == kBlocks) << core_.store().free_blocks();
   }
 
  private:

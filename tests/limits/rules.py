@@ -30,7 +30,6 @@ DEVICE_USERS = (DEVICE_FOLDER, 'libs/worker/engines/torch_setup', 'tests/', 'too
 MANY_METHODS = {
     'libs/routing/algorithm.h': 'the whole contract of an algorithm on one page',
     'libs/torch_engine/model/ops.h': 'one method per operation of a decoder',
-    'libs/worker/core/worker_core.h': 'still one class for commands, steps and reports',
     'services/gateway/link/scheduler_link_core.h': 'still one class for the link and its requests',
     'services/scheduler/core/scheduler_core.h': 'the whole scheduler, as its shell sees it',
     'services/scheduler/pair_model/pair_model.h': 'still one class for what is seen and what is planned',

@@ -63,14 +63,15 @@ void SimulatedWorker::Freeze(absl::Duration time) {
 }
 
 int64_t SimulatedWorker::blocks_in_use() const {
-  return core_ == nullptr ? 0 : engine_->info().total_blocks - core_->free_blocks();
+  return core_ == nullptr ? 0 : engine_->info().total_blocks - core_->store().free_blocks();
 }
 
 std::string SimulatedWorker::Describe() const {
   if (core_ == nullptr) return absl::StrCat(setup_.core.worker_id, ": dead");
-  return absl::StrCat(setup_.core.worker_id, ": sequences ", core_->sequences(), ", ready ",
-                      core_->Ready(), ", waiting ", core_->Waiting(), ", blocks in use ",
-                      blocks_in_use(), stepping_ ? ", stepping" : "", frozen() ? ", frozen" : "");
+  return absl::StrCat(setup_.core.worker_id, ": sequences ", core_->store().size(), ", ready ",
+                      core_->store().Ready(), ", waiting ", core_->store().Waiting(),
+                      ", blocks in use ", blocks_in_use(), stepping_ ? ", stepping" : "",
+                      frozen() ? ", frozen" : "");
 }
 
 void SimulatedWorker::Dial() {
@@ -177,8 +178,8 @@ void SimulatedWorker::Beat(int generation) {
     if (stepping_) {
       beat->set_step_elapsed_us(absl::ToInt64Microseconds(events_->now() - step_started_));
     }
-    beat->set_free_blocks(core_->free_blocks());
-    beat->set_sequences(static_cast<int32_t>(core_->sequences()));
+    beat->set_free_blocks(core_->store().free_blocks());
+    beat->set_sequences(static_cast<int32_t>(core_->store().size()));
     Say(frame);
     Pump();
   }

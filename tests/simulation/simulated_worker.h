@@ -49,7 +49,7 @@ class SimulatedWorker {
   bool running() const { return core_ != nullptr; }
   // Blocks and sequences in use; 0 for a dead worker.
   int64_t blocks_in_use() const;
-  size_t sequences() const { return core_ == nullptr ? 0 : core_->sequences(); }
+  size_t sequences() const { return core_ == nullptr ? 0 : core_->store().size(); }
   const WorkerCounters& counters() const { return core_->counters(); }
   std::string Describe() const;
 

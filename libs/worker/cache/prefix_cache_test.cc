@@ -64,8 +64,8 @@ TEST_F(PrefixCacheTest, TheSamePromptAgainRunsOnlyItsLastBlock) {
   EXPECT_EQ(second.cached_ids, 16);  // All but the last id must be there: four blocks of five.
   EXPECT_EQ(second.new_ids, 6);
   EXPECT_EQ(second.ids, first.ids);
-  EXPECT_EQ(core_->cache().counters().hit_ids, 16u);
-  EXPECT_EQ(core_->cache().counters().lookup_ids, 40u);
+  EXPECT_EQ(core_->store().cache().counters().hit_ids, 16u);
+  EXPECT_EQ(core_->store().cache().counters().lookup_ids, 40u);
 }
 
 TEST_F(PrefixCacheTest, TheNextTurnOfAConversationRunsOnlyWhatIsNew) {
@@ -81,7 +81,7 @@ TEST_F(PrefixCacheTest, TheNextTurnOfAConversationRunsOnlyWhatIsNew) {
     ids.insert(ids.end(), ran.ids.begin(), ran.ids.end());
     for (TokenId id = 0; id < 6; ++id) ids.push_back(id + turn);
     // The longer sequence makes the shorter one superfluous.
-    EXPECT_EQ(core_->cache().cached_sequences(), 1u);
+    EXPECT_EQ(core_->store().cache().cached_sequences(), 1u);
   }
 }
 
@@ -146,13 +146,13 @@ TEST_F(PrefixCacheTest, CachedBlocksAreFreeForThoseWhoNeedThem) {
   Start({}, /*total_blocks=*/12);
   Attach();
   Serve(Prompt(20));
-  EXPECT_EQ(core_->free_blocks(), 12);
-  EXPECT_EQ(core_->cache().cached_blocks(), 5);
+  EXPECT_EQ(core_->store().free_blocks(), 12);
+  EXPECT_EQ(core_->store().cache().cached_blocks(), 5);
   EXPECT_EQ(engine_->free_blocks(), 7);
   // Nine blocks: two of the cached ones go, from the end.
   const Ran other = Serve(Prompt(33, 7));
   EXPECT_EQ(other.new_ids, 35);
-  EXPECT_EQ(core_->cache().counters().evictions, 2u);
+  EXPECT_EQ(core_->store().cache().counters().evictions, 2u);
   EXPECT_EQ(core_->counters().preemptions, 0u);
   EXPECT_EQ(Serve(Prompt(20)).cached_ids, 12);
 }
@@ -176,8 +176,8 @@ TEST_F(PrefixCacheTest, CachedSequencesAreBounded) {
                                    3};
     Serve(prompt, "", /*max_new=*/1);
   }
-  EXPECT_EQ(core_->cache().cached_sequences(), kMaxCachedSequences);
-  EXPECT_EQ(core_->cache().counters().evictions, 3u);
+  EXPECT_EQ(core_->store().cache().cached_sequences(), kMaxCachedSequences);
+  EXPECT_EQ(core_->store().cache().counters().evictions, 3u);
 }
 
 TEST_F(PrefixCacheTest, SwitchedOffNothingIsKeptOrShared) {

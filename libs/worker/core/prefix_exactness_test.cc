@@ -31,7 +31,8 @@ std::vector<TokenId> RunAlone(const Case& request) {
 }
 
 uint64_t Hits(const Pair& pair) {
-  return pair.small.cache().counters().hit_ids + pair.large.cache().counters().hit_ids;
+  return pair.small.store().cache().counters().hit_ids +
+         pair.large.store().cache().counters().hit_ids;
 }
 
 TEST(PrefixExactnessTest, SharingChangesNoTokenUnderAnyPressure) {
@@ -60,7 +61,7 @@ TEST(PrefixExactnessTest, SharingChangesNoTokenUnderAnyPressure) {
     }
     hits += Hits(pair);
     for (const WorkerCore* core : {&pair.small, &pair.large}) {
-      evictions += core->cache().counters().evictions;
+      evictions += core->store().cache().counters().evictions;
       preemptions += core->counters().preemptions;
       EXPECT_EQ(core->counters().engine_errors, 0u);
     }

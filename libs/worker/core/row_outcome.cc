@@ -178,7 +178,7 @@ RowOutcome ResolveRow(std::span<const Choice> choices, const SequenceLimits& lim
   return RowResolver(limits, sequence).Resolve(choices);
 }
 
-wire::RowReport ParkedReport(const SequenceState& sequence) {
+wire::RowReport CreditBlockedReport(const SequenceState& sequence) {
   wire::RowReport report = EmptyReport(sequence);
   report.set_state(std::string(sequence.state.bytes()));
   report.set_credit_blocked(true);

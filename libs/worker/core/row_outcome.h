@@ -27,7 +27,7 @@ RowOutcome ResolveRow(std::span<const Choice> choices, const SequenceLimits& lim
                       SequenceState* sequence);
 
 // A report that the sequence waits for credit.
-wire::RowReport ParkedReport(const SequenceState& sequence);
+wire::RowReport CreditBlockedReport(const SequenceState& sequence);
 
 // A report that ends the request where it stands.
 wire::RowReport FinishReport(const SequenceState& sequence, FinishReason reason,

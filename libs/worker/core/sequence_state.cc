@@ -115,7 +115,7 @@ absl::Status ApplyOpen(const wire::Open& open, const SequenceLimits& limits,
   sequence->credit = open.credit();
   sequence->tenant = open.spec().tenant();
   sequence->cached_ids = 0;
-  sequence->told_cached = false;
+  sequence->reported_cached = false;
   StartOver(sequence);
   const std::span<const TokenId> ids = IdsOf(open.ids());
   *unchanged = sequence->track.Replace(ids, std::clamp(open.tail(), 0, open.ids_size()),

@@ -2,8 +2,8 @@
 // grant if this worker holds it. KV is not in here: the engine may drop and rebuild it from the ids
 // at any time. Ownership: owned by the SequenceTable; spans into its ids live while no command is
 // applied. Threads: not thread-safe; lives on the engine's owner loop. Errors: INVALID_ARGUMENT for
-// a specification, ids or a turn that the wire allows but this worker cannot serve, naming what and
-// the limit.
+// a specification, ids or a grant that the wire allows but this worker cannot serve, naming what
+// and the limit.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace tokenrouter {
 
-// Tentative ids that one turn may ask to be verified; bounds the choices of a row.
+// Tentative ids that one grant may ask to be verified; bounds the choices of a row.
 inline constexpr int32_t kMaxVerify = 32;
 
 // What this worker and the pair allow; the same for every sequence of a term.
@@ -54,9 +54,9 @@ struct SequenceState {
   SequenceId id;
   std::string request_id;
   uint32_t choice = 0;
-  std::string tenant;  // Shares KV with nobody else.
+  std::string tenant;  // Shares KV with no other tenant.
 
-  // Who asked for it in this term. Unclaimed: from an earlier term, nobody opened it again yet.
+  // Who asked for it in this term. Unclaimed: from an earlier term, not opened again yet.
   bool claimed = false;
   uint64_t request = 0;
   uint32_t epoch = 0;
@@ -73,12 +73,12 @@ struct SequenceState {
   WorkerHistory track;
   std::optional<ActiveGrant> grant;
   bool ended = false;     // Finished or refused; only waits for its Close.
-  bool released = false;  // Large side: the turn may run.
+  bool released = false;  // Large side: the grant may run.
   Position credit = 0;    // Committed length up to which it may write; 0: no limit.
   absl::Time ready_since = absl::InfiniteFuture();  // Kept where rows may be deferred.
-  Position cached_ids = 0;   // Of the prompt, not run because they were in KV; until told.
-  bool told_cached = false;  // Since its Open.
-  uint64_t last_step = 0;    // Number of the last step it was in, or of its opening.
+  Position cached_ids = 0;       // Of the prompt, not run because they were in KV; until reported.
+  bool reported_cached = false;  // Since its Open.
+  uint64_t last_step = 0;        // Number of the last step it was in, or of its opening.
 
   bool credit_blocked() const {
     return grant.has_value() && credit > 0 && track.committed() >= credit;
@@ -87,13 +87,18 @@ struct SequenceState {
   bool ready(Role role) const {
     return claimed && grant.has_value() && !credit_blocked() && (role == Role::kSmall || released);
   }
-  // Choices that its turn needs at the end of its ids.
+  // No grant and no catching up until it is opened again.
+  void End() {
+    grant.reset();
+    ended = true;
+  }
+  // Choices that its grant needs at the end of its ids.
   int32_t choices() const { return grant.has_value() ? grant->verify + 1 : 0; }
 };
 
 // Takes over everything that Open says; sets `unchanged` to the length of the prefix of ids that
 // stayed. On an error too the ids are those of the message, so that the report of it is accepted;
-// there is no turn then.
+// there is no grant then.
 absl::Status ApplyOpen(const wire::Open& open, const SequenceLimits& limits,
                        SequenceState* sequence, Position* unchanged);
 // REQUIRES: 0 <= extend.base() <= track.size().

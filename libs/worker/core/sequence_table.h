@@ -30,7 +30,7 @@ class SequenceTable {
   SequenceState* FindHeld(const std::string& request_id, uint32_t choice) const;
   SequenceState* FindById(SequenceId id) const;
   void Erase(SequenceState* sequence);
-  // A new term: every request key is void, every turn ended.
+  // A new term: every request key is void, every grant ended.
   void UnclaimAll();
 
   const Map& all() const { return sequences_; }

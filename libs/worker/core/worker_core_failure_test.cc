@@ -36,11 +36,11 @@ TEST_F(WorkerCoreTest, FreesUnclaimedSequencesAfterTheirTime) {
   EXPECT_EQ(core_->NextDeadline(), now_ + absl::Milliseconds(500));
   now_ += absl::Milliseconds(499);
   core_->TakePending(now_);
-  EXPECT_EQ(core_->sequences(), 1u);
+  EXPECT_EQ(core_->store().size(), 1u);
   now_ += absl::Milliseconds(1);
   core_->TakePending(now_);
-  EXPECT_EQ(core_->sequences(), 0u);
-  EXPECT_EQ(core_->free_blocks(), 1000);
+  EXPECT_EQ(core_->store().size(), 0u);
+  EXPECT_EQ(core_->store().free_blocks(), 1000);
 }
 
 TEST_F(WorkerCoreTest, AStreamLostDuringAStepLeavesNoRowsToReport) {
@@ -101,7 +101,7 @@ TEST_F(WorkerCoreTest, AFailedStepEndsItsRowsAndFreesThem) {
   const auto frame = Step();
   ASSERT_THAT(frame->rows(), SizeIs(1));
   EXPECT_THAT(frame->rows(0).finish().detail(), HasSubstr("boom"));
-  EXPECT_EQ(core_->free_blocks(), 1000);
+  EXPECT_EQ(core_->store().free_blocks(), 1000);
   EXPECT_FALSE(Step().has_value());
 }
 
@@ -161,7 +161,7 @@ TEST_F(WorkerCoreTest, WhenBlocksAreShortEveryRequestGetsOnOldestFirst) {
     }
   }
   EXPECT_TRUE(std::is_sorted(finished.begin(), finished.end()));
-  EXPECT_EQ(core_->free_blocks(), 60);
+  EXPECT_EQ(core_->store().free_blocks(), 60);
 }
 
 TEST_F(WorkerCoreTest, ComputesOnASharedDeviceOnlyUnderALease) {

@@ -46,7 +46,7 @@ TEST_F(WorkerCoreTest, DropsFramesOfAnotherTerm) {
   Start();
   Attach(5);
   Open(OpenOf(1, Spec("a", "never"), {1}), 4);
-  EXPECT_EQ(core_->sequences(), 0u);
+  EXPECT_EQ(core_->store().size(), 0u);
   EXPECT_EQ(core_->counters().stale_frames, 1u);
 }
 
@@ -54,7 +54,7 @@ TEST_F(WorkerCoreTest, ALargeGrantWaitsForItsRelease) {
   Start({.role = Role::kLarge});
   Attach();
   Open(OpenOf(1, Spec("a", "always"), std::vector<TokenId>(kBackgroundIds + 1, 2)));
-  EXPECT_EQ(core_->Waiting(), 1);
+  EXPECT_EQ(core_->store().Waiting(), 1);
   wire::CommandFrame release = Commands();
   release.add_releases(1);
   EXPECT_EQ(Step()->rows_size(), 0);  // It only catches up meanwhile.
@@ -120,7 +120,7 @@ TEST_F(WorkerCoreTest, IgnoresAnExtendOfAnOlderEpoch) {
   extend.set_epoch(2);
   *extend.mutable_grant()->mutable_window() = ToWire(Window::OwnRule());
   core_->Apply(frame, now_);
-  EXPECT_EQ(core_->Ready(), 0);
+  EXPECT_EQ(core_->store().Ready(), 0);
 }
 
 TEST_F(WorkerCoreTest, CloseFreesEveryBlockAndIsConfirmedEvenWhenUnknown) {
@@ -128,14 +128,14 @@ TEST_F(WorkerCoreTest, CloseFreesEveryBlockAndIsConfirmedEvenWhenUnknown) {
   Attach();
   Open(OpenOf(1, Spec("a", "never"), {1, 2, 3}));
   Step();
-  EXPECT_LT(core_->free_blocks(), 1000);
+  EXPECT_LT(core_->store().free_blocks(), 1000);
   Close(1);
   Close(2);
   const auto said = core_->TakePending(now_);
   ASSERT_TRUE(said.has_value());
   EXPECT_THAT(said->closed(), ::testing::ElementsAre(1, 2));
-  EXPECT_EQ(core_->free_blocks(), 1000);
-  EXPECT_EQ(core_->sequences(), 0u);
+  EXPECT_EQ(core_->store().free_blocks(), 1000);
+  EXPECT_EQ(core_->store().size(), 0u);
 }
 
 TEST_F(WorkerCoreTest, CommandsDuringAStepTakeEffectAfterIt) {
@@ -145,11 +145,11 @@ TEST_F(WorkerCoreTest, CommandsDuringAStepTakeEffectAfterIt) {
   std::optional<PlannedStep> step = core_->Plan(now_);
   ASSERT_TRUE(step.has_value());
   Close(1);
-  EXPECT_EQ(core_->sequences(), 1u);
+  EXPECT_EQ(core_->store().size(), 1u);
   ASSERT_THAT(core_->Execute(&*step), IsOk());
   const wire::WorkerFrame frame = core_->Complete(*std::move(step), now_);
   EXPECT_THAT(frame.closed(), ::testing::ElementsAre(1));
-  EXPECT_EQ(core_->free_blocks(), 1000);
+  EXPECT_EQ(core_->store().free_blocks(), 1000);
 }
 
 TEST_F(WorkerCoreTest, CatchesUpWithoutAGrantOnlyOnADedicatedDevice) {

@@ -14,7 +14,7 @@ void LogOpened(const wire::Open& open) {
   LogInfo("request_opened", {{"request_id", open.spec().request_id()},
                              {"epoch", open.epoch()},
                              {"ids", open.ids_size()},
-                             {"has_turn", open.has_grant()}});
+                             {"has_grant", open.has_grant()}});
 }
 
 }  // namespace
@@ -87,8 +87,8 @@ void StepLoop::Dial() {
 
 bool StepLoop::Work() {
   const absl::Time now = parts_.clock->Now();
-  // What is known already does not wait for the end of a step: a seat that is free again, ids that
-  // are missing, a row that credit_blocked.
+  // What is known already does not wait for the end of a step: a free slot, ids that
+  // are missing, a row that is credit-blocked.
   const bool said = SendPending(now);
   std::optional<PlannedStep> step = parts_.core->Plan(now);
   if (step.has_value()) {
@@ -124,18 +124,18 @@ void StepLoop::CheckDrain() {
     drain_deadline_ = now + absl::Milliseconds(drain_ms);
     parts_.core->BeginDrain();
     parts_.phase->SetNotReady("draining");
-    LogInfo("draining", {{"sequences", parts_.core->sequences()}});
+    LogInfo("draining", {{"sequences", parts_.core->store().size()}});
   }
   // Asked by the scheduler alone: stay attached, idle, until someone ends the process.
   if (drain_ms < 0) return;
-  const bool idle = !parts_.core->attached() || parts_.core->sequences() == 0;
+  const bool idle = !parts_.core->attached() || parts_.core->store().size() == 0;
   if (idle || now >= drain_deadline_) stopping_ = true;
 }
 
 void StepLoop::Observe() {
   parts_.metrics->ObserveCore(*parts_.core, parts_.engine->info().total_blocks);
-  parts_.gauges->SetLoad(parts_.core->counters().steps, parts_.core->free_blocks(),
-                         static_cast<int32_t>(parts_.core->sequences()));
+  parts_.gauges->SetLoad(parts_.core->counters().steps, parts_.core->store().free_blocks(),
+                         static_cast<int32_t>(parts_.core->store().size()));
 }
 
 }  // namespace tokenrouter

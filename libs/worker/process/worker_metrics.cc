@@ -99,7 +99,7 @@ void WorkerMetrics::ObserveCore(const WorkerCore& core, int64_t total_blocks) {
   add(refused_, now.refused, seen_.refused);
   add(need_ids_, now.need_ids, seen_.need_ids);
   add(stale_frames_, now.stale_frames, seen_.stale_frames);
-  const PrefixCache::Counters& cache = core.cache().counters();
+  const PrefixCache::Counters& cache = core.store().cache().counters();
   add(prefix_hit_ids_, cache.hit_ids, cache_seen_.hit_ids);
   add(prefix_lookup_ids_, cache.lookup_ids, cache_seen_.lookup_ids);
   add(prefix_evictions_, cache.evictions, cache_seen_.evictions);
@@ -109,15 +109,15 @@ void WorkerMetrics::ObserveCore(const WorkerCore& core, int64_t total_blocks) {
   }
   lease_wait_.Increment(absl::ToDoubleSeconds(now.lease_wait - seen_.lease_wait));
   seen_ = now;
-  const int64_t free = core.free_blocks();
+  const int64_t free = core.store().free_blocks();
   blocks_free_.Set(static_cast<double>(free));
-  cached_blocks_.Set(static_cast<double>(core.cache().cached_blocks()));
+  cached_blocks_.Set(static_cast<double>(core.store().cache().cached_blocks()));
   blocks_used_.Set(static_cast<double>(total_blocks - free));
   cache_usage_.Set(total_blocks == 0 ? 0 : 1 - static_cast<double>(free) / total_blocks);
-  const int32_t ready = core.Ready(), waiting = core.Waiting();
+  const int32_t ready = core.store().Ready(), waiting = core.store().Waiting();
   ready_.Set(ready);
   waiting_.Set(waiting);
-  held_.Set(static_cast<double>(core.sequences()) - ready - waiting);
+  held_.Set(static_cast<double>(core.store().size()) - ready - waiting);
   requests_running_.Set(ready);
   requests_waiting_.Set(waiting);
 }

@@ -55,9 +55,9 @@ struct Pair {
             .prefix_cache = options.prefix_cache};
   }
   void ExpectAllBlocksFree() {
-    EXPECT_EQ(small.free_blocks(), small_engine.info().total_blocks);
-    EXPECT_EQ(large.free_blocks(), large_engine.info().total_blocks);
-    EXPECT_EQ(small.sequences() + large.sequences(), 0u);
+    EXPECT_EQ(small.store().free_blocks(), small_engine.info().total_blocks);
+    EXPECT_EQ(large.store().free_blocks(), large_engine.info().total_blocks);
+    EXPECT_EQ(small.store().size() + large.store().size(), 0u);
   }
 
   SyntheticEngine small_engine, large_engine;

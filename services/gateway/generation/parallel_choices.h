@@ -2,7 +2,7 @@
 // told apart by GenerationSpec.choice, which is also part of the key of every random draw. So
 // choice i does not depend on n, and choice 0 is what the request alone would have said. All start
 // at once: workers let one of them read the prompt and the others wait for its blocks
-// (libs/worker/core/worker_prefixes.cc), and the scheduler can refuse any of them before the first
+// (libs/worker/core/prefix_starter.h), and the scheduler can refuse any of them before the first
 // token of all.
 // Ownership: owns the generations; dropping it cancels those that have not ended. The first that
 // fails ends all: the others are cancelled then. Threads and memory: as n Generations. Units:
