@@ -7,6 +7,12 @@
 namespace tokenrouter {
 namespace {
 
+absl::Status CheckAtMost(int64_t value, int64_t limit, const char* what, const char* option) {
+  if (limit == 0 || value <= limit) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a step of ", value, " ", what, ", the limit is ", limit, " (", option, ")"));
+}
+
 absl::Status CheckRow(const StepRow& row, const EngineInfo& info) {
   const int64_t end = row.first + static_cast<int64_t>(row.new_ids.size());
   if (end > info.context_limit) {
@@ -27,7 +33,7 @@ absl::Status CheckRow(const StepRow& row, const EngineInfo& info) {
 
 }  // namespace
 
-absl::Status CheckBatch(const StepBatch& batch, const Engine& engine) {
+absl::Status CheckBatch(const StepBatch& batch, const Engine& engine, const StepLimits& limits) {
   for (const StepRow& row : batch.rows) {
     TR_CHECK(!row.new_ids.empty()) << "sequence " << row.sequence.value << " has an empty row";
     TR_CHECK(row.first == engine.Length(row.sequence))
@@ -37,7 +43,15 @@ absl::Status CheckBatch(const StepBatch& batch, const Engine& engine) {
         << row.choices << " choices of " << row.new_ids.size() << " ids";
     TR_CHECK(row.choices == 0 || row.sampling != nullptr) << "choices without sampling";
   }
-  for (const StepRow& row : batch.rows) TR_RETURN_IF_ERROR(CheckRow(row, engine.info()));
+  TR_RETURN_IF_ERROR(
+      CheckAtMost(static_cast<int64_t>(batch.rows.size()), limits.max_rows, "rows", "max_rows"));
+  TR_RETURN_IF_ERROR(
+      CheckAtMost(batch.new_ids(), limits.max_step_tokens, "new ids", "max_step_tokens"));
+  for (const StepRow& row : batch.rows) {
+    TR_RETURN_IF_ERROR(CheckRow(row, engine.info()));
+    TR_RETURN_IF_ERROR(
+        CheckAtMost(row.choices, limits.max_choices, "choices in one row", "max_choices"));
+  }
   return absl::OkStatus();
 }
 

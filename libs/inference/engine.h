@@ -33,8 +33,9 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual const EngineInfo& info() const = 0;
-  virtual int64_t free_blocks() const = 0;
-  // Not free, but released as soon as the shelved sequences that hold them are.
+  // Blocks that no sequence holds. Free blocks are these and the reclaimable ones.
+  virtual int64_t unallocated_blocks() const = 0;
+  // Held by shelved sequences only, and released as soon as those are.
   virtual int64_t reclaimable_blocks() const = 0;
   // Tokens of the sequence in KV; 0 when unknown.
   virtual Position Length(SequenceId sequence) const = 0;

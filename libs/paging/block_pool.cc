@@ -19,9 +19,9 @@ BlockPool::BlockPool(BlockCount total) {
 
 absl::Status BlockPool::Allocate(BlockCount count, std::vector<BlockId>* blocks) {
   TR_CHECK(count >= 0) << "count " << count;
-  if (count > free()) {
+  if (count > unallocated()) {
     return absl::ResourceExhaustedError(absl::StrCat("KV cache: ", count, " blocks wanted, ",
-                                                     free(), " of ", total(),
+                                                     unallocated(), " of ", total(),
                                                      " free; release or truncate sequences first"));
   }
   for (BlockCount i = 0; i < count; ++i) {

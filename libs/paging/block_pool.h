@@ -26,7 +26,7 @@ class BlockPool {
   BlockPool& operator=(const BlockPool&) = delete;
 
   BlockCount total() const { return static_cast<BlockCount>(references_.size()); }
-  BlockCount free() const { return static_cast<BlockCount>(free_.size()); }
+  BlockCount unallocated() const { return static_cast<BlockCount>(free_.size()); }
   // In use, but only by shelved references.
   BlockCount reclaimable() const { return reclaimable_; }
 

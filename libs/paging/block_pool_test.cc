@@ -16,7 +16,7 @@ TEST(BlockPoolTest, HandsOutEachBlockOnce) {
   ASSERT_THAT(pool.Allocate(3, &blocks), IsOk());
   ASSERT_THAT(pool.Allocate(2, &blocks), IsOk());
   EXPECT_EQ(std::set<BlockId>(blocks.begin(), blocks.end()), (std::set<BlockId>{0, 1, 2, 3, 4}));
-  EXPECT_EQ(pool.free(), 0);
+  EXPECT_EQ(pool.unallocated(), 0);
   EXPECT_EQ(pool.total(), 5);
 }
 
@@ -26,7 +26,7 @@ TEST(BlockPoolTest, TakesNothingWhenTooFewAreFree) {
   EXPECT_THAT(pool.Allocate(3, &blocks),
               StatusIs(absl::StatusCode::kResourceExhausted, testing::HasSubstr("3 blocks")));
   EXPECT_TRUE(blocks.empty());
-  EXPECT_EQ(pool.free(), 2);
+  EXPECT_EQ(pool.unallocated(), 2);
 }
 
 TEST(BlockPoolTest, ZeroBlocksAlwaysSucceed) {
@@ -43,9 +43,9 @@ TEST(BlockPoolTest, FreesABlockWithItsLastReference) {
   pool.AddReference(blocks[0]);
   EXPECT_TRUE(pool.shared(blocks[0]));
   pool.Release(blocks[0]);
-  EXPECT_EQ(pool.free(), 0);
+  EXPECT_EQ(pool.unallocated(), 0);
   pool.Release(blocks[0]);
-  EXPECT_EQ(pool.free(), 1);
+  EXPECT_EQ(pool.unallocated(), 1);
 }
 
 TEST(BlockPoolTest, CountsBlocksThatAreOnlyShelvedAsReclaimable) {
@@ -60,7 +60,7 @@ TEST(BlockPoolTest, CountsBlocksThatAreOnlyShelvedAsReclaimable) {
   EXPECT_EQ(pool.reclaimable(), 1);
   pool.ReleaseShelved(blocks[0]);
   EXPECT_EQ(pool.reclaimable(), 0);
-  EXPECT_EQ(pool.free(), 1);
+  EXPECT_EQ(pool.unallocated(), 1);
 }
 
 TEST(BlockPoolDeathTest, DoubleReleaseIsACheck) {

@@ -4,14 +4,6 @@
 #include "libs/status/status_macros.h"
 
 namespace tokenrouter {
-namespace {
-
-BlockCount BlocksFor(int64_t tokens, int32_t block_size) {
-  return (tokens + block_size - 1) / block_size;
-}
-
-}  // namespace
-
 BlockTable::BlockTable(int32_t block_size) : block_size_(block_size) {
   TR_CHECK(block_size > 0) << "block size " << block_size;
 }

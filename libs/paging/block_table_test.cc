@@ -33,11 +33,11 @@ TEST_F(BlockTableTest, TruncateReturnsWholeBlocksOnly) {
   BlockTable table(4);
   ASSERT_THAT(table.Extend(9, &pool_, &copies_), IsOk());
   table.Truncate(5, &pool_);
-  EXPECT_EQ(pool_.free(), 6);
+  EXPECT_EQ(pool_.unallocated(), 6);
   table.Truncate(4, &pool_);
-  EXPECT_EQ(pool_.free(), 7);
+  EXPECT_EQ(pool_.unallocated(), 7);
   table.Truncate(0, &pool_);
-  EXPECT_EQ(pool_.free(), 8);
+  EXPECT_EQ(pool_.unallocated(), 8);
 }
 
 TEST_F(BlockTableTest, ChangesNothingWhenThePoolIsEmpty) {
@@ -56,7 +56,7 @@ TEST_F(BlockTableTest, ForkSharesWholeBlocksAndCopiesThePart) {
   EXPECT_EQ(child.blocks()[0], parent.blocks()[0]);
   EXPECT_NE(child.blocks()[1], parent.blocks()[1]);
   EXPECT_THAT(copies_, ElementsAre(BlockCopy{parent.blocks()[1], child.blocks()[1], 2}));
-  EXPECT_EQ(pool_.free(), 4);
+  EXPECT_EQ(pool_.unallocated(), 4);
 }
 
 TEST_F(BlockTableTest, ForkTakesNothingWhenThePoolIsEmpty) {

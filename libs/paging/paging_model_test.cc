@@ -46,11 +46,11 @@ class PagingModelTest : public testing::Test {
       if (!shelved_.contains(id)) batch.push_back({{id}, static_cast<Position>(1 + Pick(9))});
     }
     const BlockCount needed = tables_.BlocksNeeded(batch);
-    const BlockCount free = tables_.free_blocks();
+    const BlockCount free = tables_.unallocated_blocks();
     std::vector<BlockCopy> copies;
     const absl::Status status = tables_.Extend(batch, &copies);
     ASSERT_EQ(status.ok(), needed <= free) << status;
-    ASSERT_EQ(tables_.free_blocks(), status.ok() ? free - needed : free);
+    ASSERT_EQ(tables_.unallocated_blocks(), status.ok() ? free - needed : free);
     if (!status.ok()) return;
     Copy(copies);
     for (const SequenceExtension& row : batch) {
@@ -69,7 +69,7 @@ class PagingModelTest : public testing::Test {
     const auto& tokens = model_[parent];
     const auto length = static_cast<Position>(Pick(tokens.size() + 1));
     std::vector<BlockCopy> copies;
-    const BlockCount free = tables_.free_blocks();
+    const BlockCount free = tables_.unallocated_blocks();
     const absl::Status status = tables_.Fork({parent}, {child}, length, &copies);
     ASSERT_EQ(status.ok(), length % kBlockSize == 0 || free > 0) << status;
     if (!status.ok()) return;
@@ -110,7 +110,7 @@ class PagingModelTest : public testing::Test {
         ASSERT_EQ(At(table, i), tokens[i]) << "sequence " << id << " position " << i;
       }
     }
-    ASSERT_EQ(tables_.free_blocks(), kBlocks - static_cast<BlockCount>(used.size()));
+    ASSERT_EQ(tables_.unallocated_blocks(), kBlocks - static_cast<BlockCount>(used.size()));
     ASSERT_EQ(tables_.reclaimable_blocks(), static_cast<BlockCount>(used.size() - live.size()));
   }
 
@@ -153,7 +153,7 @@ TEST_F(PagingModelTest, ReadsBackEverySequenceAfterRandomOperations) {
     if (HasFatalFailure()) return;
   }
   for (uint64_t id = 0; id < kSequences; ++id) tables_.Release({id});
-  EXPECT_EQ(tables_.free_blocks(), kBlocks);
+  EXPECT_EQ(tables_.unallocated_blocks(), kBlocks);
 }
 
 }  // namespace

@@ -46,10 +46,11 @@ BlockCount SequenceTables::BlocksNeeded(std::span<const SequenceExtension> batch
 absl::Status SequenceTables::Extend(std::span<const SequenceExtension> batch,
                                     std::vector<BlockCopy>* copies) {
   const BlockCount needed = BlocksNeeded(batch);
-  if (needed > pool_.free()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "KV cache: a batch of ", batch.size(), " rows needs ", needed, " blocks, ", pool_.free(),
-        " of ", pool_.total(), " are free; release sequences or take fewer rows"));
+  if (needed > pool_.unallocated()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("KV cache: a batch of ", batch.size(), " rows needs ", needed, " blocks, ",
+                     pool_.unallocated(), " of ", pool_.total(),
+                     " are free; release sequences or take fewer rows"));
   }
   ++batches_;
   for (const SequenceExtension& extension : batch) {

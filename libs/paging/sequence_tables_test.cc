@@ -26,20 +26,20 @@ class SequenceTablesTest : public testing::Test {
 
 TEST_F(SequenceTablesTest, ExtendsAllSequencesOrNone) {
   ASSERT_THAT(Extend({{kA, 5}, {kB, 4}}), IsOk());
-  EXPECT_EQ(tables_.free_blocks(), 5);
+  EXPECT_EQ(tables_.unallocated_blocks(), 5);
   EXPECT_THAT(Extend({{kA, 3}, {kB, 17}, {kC, 1}}),
               StatusIs(absl::StatusCode::kResourceExhausted, testing::HasSubstr("6 blocks")));
   EXPECT_EQ(tables_.Length(kA), 5);
   EXPECT_EQ(tables_.Length(kB), 4);
   EXPECT_FALSE(tables_.Contains(kC));
-  EXPECT_EQ(tables_.free_blocks(), 5);
+  EXPECT_EQ(tables_.unallocated_blocks(), 5);
 }
 
 TEST_F(SequenceTablesTest, BlocksNeededIsExact) {
   const std::vector<SequenceExtension> batch = {{kA, 8}, {kB, 9}};
   EXPECT_EQ(tables_.BlocksNeeded(batch), 5);
   ASSERT_THAT(Extend(batch), IsOk());
-  EXPECT_EQ(tables_.free_blocks(), 3);
+  EXPECT_EQ(tables_.unallocated_blocks(), 3);
 }
 
 TEST_F(SequenceTablesTest, LastWriterOfASharedBlockNeedsNoCopy) {
@@ -51,7 +51,7 @@ TEST_F(SequenceTablesTest, LastWriterOfASharedBlockNeedsNoCopy) {
   EXPECT_EQ(tables_.BlocksNeeded(batch), 2);
   ASSERT_THAT(Extend(batch), IsOk());
   EXPECT_THAT(copies_, SizeIs(2));
-  EXPECT_EQ(tables_.free_blocks(), 4);
+  EXPECT_EQ(tables_.unallocated_blocks(), 4);
 }
 
 TEST_F(SequenceTablesTest, ReleaseReturnsEveryBlock) {
@@ -61,7 +61,7 @@ TEST_F(SequenceTablesTest, ReleaseReturnsEveryBlock) {
   tables_.Release(kA);
   EXPECT_EQ(tables_.Length(kB), 9);
   tables_.Release(kB);
-  EXPECT_EQ(tables_.free_blocks(), tables_.total_blocks());
+  EXPECT_EQ(tables_.unallocated_blocks(), tables_.total_blocks());
   EXPECT_EQ(tables_.sequences(), 0);
 }
 
@@ -69,7 +69,7 @@ TEST_F(SequenceTablesTest, TruncatedToNothingStaysKnown) {
   ASSERT_THAT(Extend({{kA, 3}}), IsOk());
   tables_.Truncate(kA, 0);
   EXPECT_TRUE(tables_.Contains(kA));
-  EXPECT_EQ(tables_.free_blocks(), 8);
+  EXPECT_EQ(tables_.unallocated_blocks(), 8);
 }
 
 using SequenceTablesDeathTest = SequenceTablesTest;

@@ -84,9 +84,9 @@ TEST_F(FakeEngineTest, UndoesAStepWhoseSamplingFails) {
   context_.stop_ids.resize(1000);
   for (TokenId id = 0; id < 1000; ++id) context_.stop_ids[id] = id;
   context_.mask_stop_ids_before = 100;
-  const int64_t free = engine_.free_blocks();
+  const int64_t free = engine_.unallocated_blocks();
   EXPECT_THAT(Extend({1}, {1, 2, 3}), StatusIs(absl::StatusCode::kInvalidArgument));
-  EXPECT_EQ(engine_.free_blocks(), free);
+  EXPECT_EQ(engine_.unallocated_blocks(), free);
   EXPECT_EQ(engine_.Length({1}), 0);
   context_.mask_stop_ids_before = 0;
   EXPECT_THAT(Extend({1}, {1, 2, 3}), IsOk());

@@ -26,7 +26,7 @@ class SyntheticEngine : public Engine {
   explicit SyntheticEngine(const HashEngineOptions& options);
 
   const EngineInfo& info() const override { return info_; }
-  int64_t free_blocks() const override { return tables_.free_blocks(); }
+  int64_t unallocated_blocks() const override { return tables_.unallocated_blocks(); }
   int64_t reclaimable_blocks() const override { return tables_.reclaimable_blocks(); }
   Position Length(SequenceId sequence) const override { return tables_.Length(sequence); }
 

@@ -35,15 +35,9 @@ absl::Status ValidateOptions(const TorchEngineOptions& options) {
                  options.context_limit);
 }
 
-StepLimits LimitsOf(const TorchEngineOptions& options, const ModelDescription& model) {
-  const auto at_most = [](int64_t option, int64_t model_limit) {
-    return static_cast<int32_t>(option > 0 ? std::min(option, model_limit) : model_limit);
-  };
-  return {.max_rows = options.max_rows,
-          .max_step_tokens = options.max_step_tokens,
-          .max_choices = options.max_choices,
-          .usable_ids = at_most(options.usable_ids, model.vocab_rows),
-          .context_limit = at_most(options.context_limit, model.context_length)};
+// A limit of the options, where it is set, else the model's.
+int32_t AtMost(int64_t option, int64_t model_limit) {
+  return static_cast<int32_t>(option > 0 ? std::min(option, model_limit) : model_limit);
 }
 
 absl::Status RequireKernelsFor(const ModelDescription& model, const std::string& path) {
@@ -70,8 +64,8 @@ absl::StatusOr<std::unique_ptr<TorchEngine>> TorchEngine::Create(
   TR_ASSIGN_OR_RETURN(parts.source, ModelSource::Open(options.model_path));
   const ModelDescription& model = parts.source->description();
   TR_RETURN_IF_ERROR(RequireKernelsFor(model, options.model_path));
-  const StepLimits limits = LimitsOf(options, model);
-  TR_RETURN_IF_ERROR(RequireMemory(options, model, limits.usable_ids));
+  const int32_t usable_ids = AtMost(options.usable_ids, model.vocab_rows);
+  TR_RETURN_IF_ERROR(RequireMemory(options, model, usable_ids));
   parts.pool = std::make_unique<ThreadPool>(options.threads, options.compute_nice);
   TR_ASSIGN_OR_RETURN(parts.ops, CpuOps::Create(AttentionShapeOf(model),
                                                 {.weight_format = options.weight_format,
@@ -86,20 +80,22 @@ absl::StatusOr<std::unique_ptr<TorchEngine>> TorchEngine::Create(
   TR_ASSIGN_OR_RETURN(DecoderWeights weights,
                       LoadWeights(*parts.source,
                                   {.format = options.weight_format,
-                                   .output_rows = limits.usable_ids,
+                                   .output_rows = usable_ids,
                                    .cache_folder = options.weight_cache,
                                    .cache_bytes = options.weight_cache_bytes,
                                    .progress = options.progress},
                                   parts.ops.get(), parts.pool.get()));
   TR_ASSIGN_OR_RETURN(parts.decoder, Decoder::Create(model, std::move(weights),
                                                      options.max_step_tokens, parts.ops.get()));
-  TR_ASSIGN_OR_RETURN(parts.sampler, ChoiceSampler::Create(options.max_choices, limits.usable_ids,
+  TR_ASSIGN_OR_RETURN(parts.sampler, ChoiceSampler::Create(options.max_choices, usable_ids,
                                                            parts.ops.get(), parts.pool.get()));
-  return std::unique_ptr<TorchEngine>(new TorchEngine(options, limits, std::move(parts)));
+  return std::unique_ptr<TorchEngine>(new TorchEngine(options, std::move(parts)));
 }
 
-TorchEngine::TorchEngine(const TorchEngineOptions& options, const StepLimits& limits, Parts parts)
-    : limits_(limits),
+TorchEngine::TorchEngine(const TorchEngineOptions& options, Parts parts)
+    : limits_{.max_rows = options.max_rows,
+              .max_step_tokens = options.max_step_tokens,
+              .max_choices = options.max_choices},
       compute_nice_(options.compute_nice),
       clock_(options.clock != nullptr ? *options.clock : RealClock::Get()),
       parts_(std::move(parts)),
@@ -108,8 +104,8 @@ TorchEngine::TorchEngine(const TorchEngineOptions& options, const StepLimits& li
   info_ = {.model_name = options.model_name.empty() ? model.name : options.model_name,
            .numerics_class =
                NumericsClass(parts_.ops->NumericsName(), parts_.source->ContentFingerprint()),
-           .usable_ids = limits.usable_ids,
-           .context_limit = limits.context_limit,
+           .usable_ids = AtMost(options.usable_ids, model.vocab_rows),
+           .context_limit = AtMost(options.context_limit, model.context_length),
            .block_size = kKvBlockTokens,
            .total_blocks = parts_.ops->kv_blocks()};
 }
@@ -124,7 +120,7 @@ void TorchEngine::LowerCallerOnce() {
 absl::Status TorchEngine::Step(const StepBatch& batch, StepResult* result) {
   LowerCallerOnce();
   const absl::Time start = clock_.Now();
-  TR_RETURN_IF_ERROR(ValidateBatch(batch, limits_, tables_));
+  TR_RETURN_IF_ERROR(CheckBatch(batch, *this, limits_));
   result->choices.clear();
   if (batch.rows.empty()) return absl::OkStatus();
   CollectInputs(batch, &inputs_);

@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "libs/batching_model/step_time_estimator.h"
+#include "libs/inference/batch_check.h"
 #include "libs/inference/engine.h"
 #include "libs/paging/sequence_tables.h"
 #include "libs/timing/clock.h"
@@ -62,7 +63,7 @@ class TorchEngine : public Engine {
   static absl::StatusOr<std::unique_ptr<TorchEngine>> Create(const TorchEngineOptions& options);
 
   const EngineInfo& info() const override { return info_; }
-  int64_t free_blocks() const override { return tables_.free_blocks(); }
+  int64_t unallocated_blocks() const override { return tables_.unallocated_blocks(); }
   int64_t reclaimable_blocks() const override { return tables_.reclaimable_blocks(); }
   Position Length(SequenceId sequence) const override { return tables_.Length(sequence); }
   absl::Status Step(const StepBatch& batch, StepResult* result) override;
@@ -81,7 +82,7 @@ class TorchEngine : public Engine {
     std::unique_ptr<Decoder> decoder;
     std::unique_ptr<ChoiceSampler> sampler;
   };
-  TorchEngine(const TorchEngineOptions& options, const StepLimits& limits, Parts parts);
+  TorchEngine(const TorchEngineOptions& options, Parts parts);
   void LowerCallerOnce();
   absl::Status RunStep(const StepBatch& batch, StepResult* result);
   // Forgets what a failed step added.

@@ -37,7 +37,7 @@ TEST_F(EngineLifecycleTest, StatesItsSizes) {
   EXPECT_EQ(engine_->info().block_size, 32);
   EXPECT_EQ(engine_->info().usable_ids, 259);
   EXPECT_EQ(engine_->info().context_limit, 2048);
-  EXPECT_EQ(engine_->free_blocks(), all_blocks_);
+  EXPECT_EQ(engine_->unallocated_blocks(), all_blocks_);
 }
 
 TEST_F(EngineLifecycleTest, FreesAllBlocksWhenSequencesAreReleased) {
@@ -46,22 +46,23 @@ TEST_F(EngineLifecycleTest, FreesAllBlocksWhenSequencesAreReleased) {
   ASSERT_THAT(engine_->Fork({1}, {3}, 35), IsOk());
   EXPECT_EQ(engine_->Length({1}), 40);
   EXPECT_EQ(engine_->Length({3}), 35);
-  EXPECT_EQ(engine_->free_blocks(), all_blocks_ - 4);  // The first block of 1 and 3 is shared.
+  EXPECT_EQ(engine_->unallocated_blocks(),
+            all_blocks_ - 4);  // The first block of 1 and 3 is shared.
   engine_->Truncate({1}, 32);
-  EXPECT_EQ(engine_->free_blocks(), all_blocks_ - 3);
+  EXPECT_EQ(engine_->unallocated_blocks(), all_blocks_ - 3);
   for (const uint64_t sequence : {1, 2, 3, 4}) engine_->Release({sequence});
-  EXPECT_EQ(engine_->free_blocks(), all_blocks_);
+  EXPECT_EQ(engine_->unallocated_blocks(), all_blocks_);
   EXPECT_EQ(engine_->Length({1}), 0);
 }
 
 TEST_F(EngineLifecycleTest, TakesNothingWhenBlocksAreTooFew) {
-  for (uint64_t sequence = 1; engine_->free_blocks() >= 3; ++sequence) {
+  for (uint64_t sequence = 1; engine_->unallocated_blocks() >= 3; ++sequence) {
     ASSERT_THAT(Step({{.sequence = sequence, .ids = Ids(96)}}), IsOk());
   }
-  const int64_t free = engine_->free_blocks();
+  const int64_t free = engine_->unallocated_blocks();
   EXPECT_THAT(Step({{.sequence = 1, .ids = Ids(1)}, {.sequence = 900, .ids = Ids(64)}}),
               StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_EQ(engine_->free_blocks(), free);
+  EXPECT_EQ(engine_->unallocated_blocks(), free);
   EXPECT_EQ(engine_->Length({1}), 96);
   EXPECT_EQ(engine_->Length({900}), 0);
 }
@@ -70,14 +71,14 @@ TEST_F(EngineLifecycleTest, RefusesWhatABatchMayNotHold) {
   const auto invalid = [](const char* text) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(text));
   };
-  EXPECT_THAT(Step({{.sequence = 1, .ids = {259}}}), invalid("ids below 259 exist"));
-  EXPECT_THAT(Step({{.sequence = 1, .ids = {-1}}}), invalid("ids below 259 exist"));
+  EXPECT_THAT(Step({{.sequence = 1, .ids = {259}}}), invalid("is outside [0, 259)"));
+  EXPECT_THAT(Step({{.sequence = 1, .ids = {-1}}}), invalid("is outside [0, 259)"));
   EXPECT_THAT(Step({{.sequence = 1, .ids = Ids(97)}}), invalid("the limit is 96"));
   EXPECT_THAT(Step({{.sequence = 1, .ids = Ids(20), .choices = 9}}), invalid("max_choices"));
   std::vector<DrivenRow> rows;
   for (uint64_t i = 1; i <= 17; ++i) rows.push_back({.sequence = i, .ids = {1}});
   EXPECT_THAT(Step(rows), invalid("max_rows"));
-  EXPECT_EQ(engine_->free_blocks(), all_blocks_);
+  EXPECT_EQ(engine_->unallocated_blocks(), all_blocks_);
 }
 
 TEST_F(EngineLifecycleTest, RefusesToPassTheContextLimit) {

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "libs/paging/block_types.h"
 #include "libs/status/status_macros.h"
 #include "libs/worker/step/batch_planner.h"
 #include "tests/simulation/simulated_gateway.h"
@@ -49,8 +50,8 @@ class ClosedLoop {
     setup.engine.block_size = kBlock;
     TR_ASSIGN_OR_RETURN(setup.curve, StepCurve::Parse(options_.set, role));
     if (role == Role::kLarge) {
-      const int64_t longest = BlocksOf(options_.most_prompt + options_.new_tokens, kBlock);
-      const int64_t shortest = BlocksOf(options_.least_prompt + options_.new_tokens, kBlock);
+      const int64_t longest = BlocksFor(options_.most_prompt + options_.new_tokens, kBlock);
+      const int64_t shortest = BlocksFor(options_.least_prompt + options_.new_tokens, kBlock);
       const double wanted = static_cast<double>(options_.requests * (longest + shortest)) / 2;
       setup.engine.total_blocks = std::max(longest, static_cast<int64_t>(wanted * options_.pool));
       result_.large_blocks = setup.engine.total_blocks;

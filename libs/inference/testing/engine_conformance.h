@@ -51,7 +51,7 @@ class EngineConformanceTest : public testing::TestWithParam<EngineCase> {
     signals_ = {.max_probability = true, .margin = true, .top_logits = 3};
     greedy_.parameters.temperature = 0.0f;
     sampled_.parameters = {.temperature = 1.0f, .seed = 17};
-    total_ = engine_->free_blocks();
+    total_ = engine_->unallocated_blocks();
   }
 
   Ids RandomIds(int count, uint64_t seed) const {
@@ -195,7 +195,7 @@ TEST_P(EngineConformanceTest, TruncationForgetsTheRest) {
     ExpectSameChoices(Step(kA, other, 2, sampled_), Fresh(joined, 2, sampled_));
     engine_->Release(kA);
   }
-  EXPECT_EQ(engine_->free_blocks(), total_);
+  EXPECT_EQ(engine_->unallocated_blocks(), total_);
 }
 
 TEST_P(EngineConformanceTest, ForksGoTheirOwnWays) {
@@ -216,7 +216,7 @@ TEST_P(EngineConformanceTest, ForksGoTheirOwnWays) {
     ExpectSameChoices(Step(kB, std::span(right).last(1), 1, sampled_), expected_child);
     engine_->Release(kB);
   }
-  EXPECT_EQ(engine_->free_blocks(), total_);
+  EXPECT_EQ(engine_->unallocated_blocks(), total_);
 }
 
 TEST_P(EngineConformanceTest, TruncationIntoASharedBlockLeavesTheOtherAlone) {
@@ -239,7 +239,7 @@ TEST_P(EngineConformanceTest, ReleasedIdsStartAnew) {
   engine_->Release(kA);
   engine_->Release({12345});
   EXPECT_EQ(engine_->Length(kA), 0);
-  EXPECT_EQ(engine_->free_blocks(), total_);
+  EXPECT_EQ(engine_->unallocated_blocks(), total_);
   ExpectSameChoices(Step(kA, ids, 1, greedy_), expected);
 }
 
@@ -257,10 +257,10 @@ TEST_P(EngineConformanceTest, TooFewBlocksTakeNothing) {
        ++i) {
     batch.rows.push_back(Row({100 + i}, ids, 0, greedy_));
   }
-  const int64_t free = engine_->free_blocks();
+  const int64_t free = engine_->unallocated_blocks();
   StepResult result;
   EXPECT_THAT(engine_->Step(batch, &result), StatusIs(absl::StatusCode::kResourceExhausted));
-  EXPECT_EQ(engine_->free_blocks(), free);
+  EXPECT_EQ(engine_->unallocated_blocks(), free);
   EXPECT_EQ(engine_->Length(kA), 5);
   EXPECT_EQ(engine_->Length({100}), 0);
   ExpectSameChoices(Step(kA, std::span(ids).subspan(5, 1), 1, greedy_), expected);
@@ -271,14 +271,14 @@ TEST_P(EngineConformanceTest, BadIdsAndTooLongRowsAreRefusedWhole) {
   const Ids good = RandomIds(4, 19);
   std::vector<Ids> bad = {{1, 2, -1}, {info.usable_ids}, Ids(info.context_limit + 1, 3)};
   Step(kA, good, 0, greedy_);
-  const int64_t free = engine_->free_blocks();
+  const int64_t free = engine_->unallocated_blocks();
   for (const Ids& ids : bad) {
     StepResult result;
     EXPECT_THAT(engine_->Step({{Row(kA, good, 1, greedy_), Row(kB, ids, 1, greedy_)}}, &result),
                 StatusIs(absl::StatusCode::kInvalidArgument));
     EXPECT_EQ(engine_->Length(kA), 4);
     EXPECT_EQ(engine_->Length(kB), 0);
-    EXPECT_EQ(engine_->free_blocks(), free);
+    EXPECT_EQ(engine_->unallocated_blocks(), free);
   }
 }
 
@@ -349,7 +349,7 @@ TEST_P(EngineConformanceTest, AllBlocksComeBack) {
     }
   }
   for (const uint64_t id : {1, 2, 3, 4, 50}) engine_->Release({id});
-  EXPECT_EQ(engine_->free_blocks(), total_);
+  EXPECT_EQ(engine_->unallocated_blocks(), total_);
 }
 
 TEST_P(EngineConformanceDeathTest, BrokenCallsAreChecks) {

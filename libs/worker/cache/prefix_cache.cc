@@ -79,7 +79,7 @@ void PrefixCache::Close(SequenceId sequence) {
 }
 
 void PrefixCache::MakeFree(int64_t blocks) {
-  while (engine_->free_blocks() < blocks && !used_.empty()) EvictLastBlock(used_.front());
+  while (engine_->unallocated_blocks() < blocks && !used_.empty()) EvictLastBlock(used_.front());
 }
 
 bool PrefixCache::Clear() {

@@ -61,7 +61,9 @@ class PrefixCache {
 
   // ---- blocks ----
   // Those that nobody holds, and those that only cached sequences hold.
-  int64_t free_blocks() const { return engine_->free_blocks() + engine_->reclaimable_blocks(); }
+  int64_t free_blocks() const {
+    return engine_->unallocated_blocks() + engine_->reclaimable_blocks();
+  }
   // Held by cached sequences only.
   int64_t cached_blocks() const { return engine_->reclaimable_blocks(); }
   // Evicts until the engine has so many free blocks, or nothing is cached any more.

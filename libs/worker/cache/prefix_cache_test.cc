@@ -148,7 +148,7 @@ TEST_F(PrefixCacheTest, CachedBlocksAreFreeForThoseWhoNeedThem) {
   Serve(Prompt(20));
   EXPECT_EQ(core_->store().free_blocks(), 12);
   EXPECT_EQ(core_->store().cache().cached_blocks(), 5);
-  EXPECT_EQ(engine_->free_blocks(), 7);
+  EXPECT_EQ(engine_->unallocated_blocks(), 7);
   // Nine blocks: two of the cached ones go, from the end.
   const Ran other = Serve(Prompt(33, 7));
   EXPECT_EQ(other.new_ids, 35);
@@ -184,7 +184,7 @@ TEST_F(PrefixCacheTest, SwitchedOffNothingIsKeptOrShared) {
   Start({.prefix_cache = false});
   Attach();
   Serve(Prompt(20));
-  EXPECT_EQ(engine_->free_blocks(), 1000);
+  EXPECT_EQ(engine_->unallocated_blocks(), 1000);
   EXPECT_EQ(Serve(Prompt(20)).new_ids, 22);
 }
 
@@ -196,7 +196,7 @@ TEST_F(PrefixCacheTest, AFailedRequestLeavesNothingBehind) {
   engine_->FailStep(1, absl::InternalError("broken"));
   Step();
   Close(1);
-  EXPECT_EQ(engine_->free_blocks(), 1000);
+  EXPECT_EQ(engine_->unallocated_blocks(), 1000);
 }
 
 // The last id of a prompt that is all in KV is run again: into a block of its own.
@@ -208,7 +208,7 @@ TEST_F(PrefixCacheTest, ASequenceThatSharesItsLastBlockNeverWritesIntoIt) {
   Step();
   OpenPrompt(2, Prompt(21));
   Step();
-  EXPECT_EQ(engine_->free_blocks(), 11 - 5 - 1);
+  EXPECT_EQ(engine_->unallocated_blocks(), 11 - 5 - 1);
   wire::CommandFrame frame = Commands();
   wire::Extend& extend = *frame.add_extends();
   extend.set_request(1);

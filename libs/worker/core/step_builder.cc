@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/paging/block_types.h"
 
 namespace tokenrouter {
 namespace {
@@ -30,7 +31,7 @@ std::vector<StepBuilder::TooLarge> StepBuilder::FindTooLarge() const {
   std::vector<TooLarge> found;
   for (const auto& [id, sequence] : store_->table().all()) {
     if (!sequence->ready(options_->role)) continue;
-    const int64_t needed = BlocksOf(sequence->track.size(), info.block_size);
+    const int64_t needed = BlocksFor(sequence->track.size(), info.block_size);
     if (needed <= info.total_blocks) continue;
     found.push_back(
         {sequence.get(),
@@ -120,7 +121,7 @@ void StepBuilder::FreeBlocksFor(const StepBatch& batch) {
   int64_t needed = 0;
   for (const StepRow& row : batch.rows) {
     const int64_t end = int64_t{row.first} + static_cast<int64_t>(row.new_ids.size());
-    needed += BlocksOf(end, block_size) - BlocksOf(row.first, block_size);
+    needed += BlocksFor(end, block_size) - BlocksFor(row.first, block_size);
   }
   store_->cache().MakeFree(needed);
 }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "libs/batching_model/step_time_estimator.h"
+#include "libs/paging/block_types.h"
 #include "libs/status/check.h"
 #include "libs/status/status_macros.h"
 #include "libs/telemetry/log.h"
@@ -37,7 +38,7 @@ class Calibration {
     const int64_t per_row = shape.new_ids / shape.rows;
     return shape.rows <= limits_.max_rows && shape.new_ids <= limits_.max_step_tokens &&
            per_row <= info.context_limit &&
-           shape.rows * BlocksOf(per_row, info.block_size) <= engine_->free_blocks();
+           shape.rows * BlocksFor(per_row, info.block_size) <= engine_->unallocated_blocks();
   }
 
   // Nothing when there is no time for it.
@@ -105,7 +106,7 @@ wire::StepSample SampleOf(const Shape& shape, absl::Duration time) {
 
 std::vector<wire::StepSample> Calibrate(const CalibrationLimits& limits, const Clock& clock,
                                         Engine* engine, const CalibrationProgress& progress) {
-  const int64_t free_blocks = engine->free_blocks();
+  const int64_t free_blocks = engine->unallocated_blocks();
   Calibration calibration(limits, clock, engine);
   std::vector<wire::StepSample> samples;
   int done = 0;
@@ -124,7 +125,8 @@ std::vector<wire::StepSample> Calibrate(const CalibrationLimits& limits, const C
                            {"new_ids", shape.new_ids},
                            {"ms", absl::ToDoubleMilliseconds(**time)}});
   }
-  TR_CHECK(engine->free_blocks() == free_blocks) << engine->free_blocks() << " blocks are free";
+  TR_CHECK(engine->unallocated_blocks() == free_blocks)
+      << engine->unallocated_blocks() << " blocks are free";
   return samples;
 }
 

@@ -33,7 +33,7 @@ class EngineCalibrationTest : public ::testing::Test {
     auto samples = Calibrate(limits, clock_, engine,
                              [this](int done, int total) { EXPECT_EQ(done, progress_++ % total); });
     took_ = clock_.Now() - start;
-    EXPECT_EQ(engine->free_blocks(), engine->info().total_blocks);
+    EXPECT_EQ(engine->unallocated_blocks(), engine->info().total_blocks);
     for (uint64_t id = 1; id <= 16; ++id) EXPECT_EQ(engine->Length(SequenceId{id}), 0);
     return samples;
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libs/paging/block_types.h"
+
 namespace tokenrouter {
 namespace {
 
@@ -136,7 +138,7 @@ class Planner {
 
   int64_t NewBlocks(size_t index, int64_t ids) const {
     const int64_t in_kv = sequences_[index].in_kv;
-    return BlocksOf(in_kv + ids, budget_.block_size) - BlocksOf(in_kv, budget_.block_size);
+    return BlocksFor(in_kv + ids, budget_.block_size) - BlocksFor(in_kv, budget_.block_size);
   }
 
   // A row that starts from nothing starts only when all of it fits beside a block for every other
@@ -162,7 +164,7 @@ class Planner {
   int64_t ChunkWithin(size_t index, int64_t limit) const {
     const RowSnapshot& row = sequences_[index];
     if (!MayStart(index)) return 0;
-    const int64_t filled = BlocksOf(row.in_kv, budget_.block_size) + blocks_left_;
+    const int64_t filled = BlocksFor(row.in_kv, budget_.block_size) + blocks_left_;
     const int64_t ids = std::min(limit, filled * budget_.block_size - row.in_kv);
     if (ids >= Remaining(index)) return Remaining(index);
     // Not the last chunk: it leaves the ids that carry choices for later.

@@ -60,9 +60,4 @@ inline constexpr int32_t kBackgroundIds = 64;
 
 BatchPlan PlanBatch(std::span<const RowSnapshot> sequences, const StepBudget& budget);
 
-// Blocks that a history of `length` tokens fills.
-inline int64_t BlocksOf(int64_t length, int32_t block_size) {
-  return (length + block_size - 1) / block_size;
-}
-
 }  // namespace tokenrouter

@@ -9,6 +9,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/time/time.h"
+#include "libs/paging/block_types.h"
 #include "libs/tokens/token_types.h"
 
 namespace tokenrouter {
@@ -34,9 +35,7 @@ class KvLedger {
   int64_t blocks_in_use() const { return blocks_in_use_; }
   int32_t size() const { return static_cast<int32_t>(reservations_.size()); }
   const absl::btree_map<uint64_t, Reservation>& reservations() const { return reservations_; }
-  int64_t BlocksOf(Position ids) const {
-    return block_size_ > 0 ? (int64_t{ids} + block_size_ - 1) / block_size_ : 0;
-  }
+  int64_t BlocksOf(Position ids) const { return block_size_ > 0 ? BlocksFor(ids, block_size_) : 0; }
 
   // Blocks that would have to be freed before one more sequence of so many ids may be opened; a
   // reserve stays free for the growth of all. An empty worker takes anything.
