@@ -133,7 +133,7 @@ def _engine_flags(
         if engine.threads is not None
         else settings.value(process, "threads", default_threads())
     )
-    # One key for both workers: they share this machine's cores and take turns by lease.
+    # One key for both workers: they share this machine's cores and compute under leases.
     return [
         ("engine", settings.value(process, "engine", "torch")),
         model,
@@ -144,7 +144,7 @@ def _engine_flags(
 
 
 def default_threads() -> str:
-    """Both workers may use every core: they take turns."""
+    """Both workers may use every core: only the one with the lease computes."""
     return str(len(os.sched_getaffinity(0)))
 
 

@@ -111,14 +111,14 @@ absl::StatusOr<std::optional<SimulateOptions>> ParseSimulateOptions(int argc,
                "list of model, greedy, static, fixed_wait, longest_queue; or all");
   settings.Add("q", &options.q, kLeastRate, 1.0,
                "probability that the large model hands back after a token");
-  settings.Add("devices", &options.devices, 1, 2, "2: one per model; 1: they take turns");
-  settings.Add("small_workers", &options.small_workers, 1, 64, "each on a device of its own");
-  settings.Add("large_workers", &options.large_workers, 1, 64, "each on a device of its own");
+  settings.Add("devices", &options.devices, 1, 2, "2: one per model; 1: a shared one");
+  settings.Add("small_workers", &options.small_workers, 1, 64, "each on a dedicated device");
+  settings.Add("large_workers", &options.large_workers, 1, 64, "each on a dedicated device");
   settings.Add("distributed", &options.distributed,
                "small workers decide alone, from what they are told of the large side's steps");
   settings.Add("noise", &options.noise, 0.0, 1.0, "relative spread of step times");
   settings.Add("hop_ms", &options.hop_ms, 0.0, 1000.0,
-               "delay of a row between the models, or of a change of turns");
+               "handoff latency between the models, or time that a change of leases takes");
   settings.Add("max_step_ms", &options.max_step_ms, 0.0, 1e6,
                "a step takes rows as far as it lasts no longer; 0: all that wait");
   settings.Add("seconds", &options.seconds, 1.0, kLongestSeconds, "simulated time of a cell");

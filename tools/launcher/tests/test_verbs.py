@@ -52,7 +52,7 @@ class StatusTest(unittest.TestCase):
         line = verb_status.describe_model(self.model | {"routed": {"mean": 0.1}, "plan": plan})
         self.assertEqual(
             line,
-            "pair p: large alone; model m=7; 10 % routed; at 16 requests 130 tokens/s routed, "
+            "pair p: large-only; model m=7; 10 % routed; at 16 requests 130 tokens/s routed, "
             "160 by the large model alone (predicted)",
         )
 
@@ -63,7 +63,7 @@ class StatusTest(unittest.TestCase):
 
     def test_does_without_a_plan(self):
         line = verb_status.describe_model(self.model | {"routed": {"mean": 0}})
-        self.assertEqual(line, "pair p: large alone; model m=7; 0 % routed")
+        self.assertEqual(line, "pair p: large-only; model m=7; 0 % routed")
 
 
 class RoutedAnswerTest(unittest.TestCase):
