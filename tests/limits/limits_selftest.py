@@ -8,6 +8,7 @@ import cpp_scan
 import header_check
 import limits_test
 import rules
+import words
 
 CLEAN = {
     'tests/limits/layers.txt': '# bottom first\nlibs/low\nlibs/left libs/right\nlibs/torch_engine\n'
@@ -153,6 +154,68 @@ class RulesTest(unittest.TestCase):
         for path in ('/wo' + 'rk/main', '/ro' + 'ot/.cache'):
             self.assert_found(rules.machine_paths, 'libs/low/x.sh', f'cd {path}\n')
         self.assertEqual(self.found(rules.machine_paths, {'libs/low/x.sh': 'cd net/work/a\n'}), [])
+
+
+class WordsTest(unittest.TestCase):
+    LISTED = """# a comment
+
+row_?flow -> Handler
+large alone -> large-only
+prose: hops? -> latency
+docs: nobody -> no worker
+# pending
+pens? -> grant
+"""
+
+    def found(self, path, text, listed=LISTED):
+        with tempfile.TemporaryDirectory() as root:
+            for name, content in ((words.LIST, listed), (path, text)):
+                os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+                with open(os.path.join(root, name), 'w', encoding='utf-8') as file:
+                    file.write(content)
+            return list(words.retired_words(rules.Tree(root, limits_test.list_files(root))))
+
+    def test_finds_every_spelling_of_a_name(self):
+        for path in ('libs/a/a.cc', 'proto/a.proto', 'docs/a.md', 'tools/a.py', 'libs/CMakeLists.txt'):
+            for word in ('RowFlow', 'row_flow', 'kRowFlow', 'rowflow'):
+                messages = self.found(path, f'\nx {word}_test y\n')
+                self.assertEqual(len(messages), 1, messages)
+                self.assertTrue(messages[0].startswith(f'{path}:2: "'), messages)
+        self.assertEqual(self.found('libs/a/a.cc', 'TEST(RowFlowTest, Empty)'),
+                         ['libs/a/a.cc:1: "RowFlow" is retired: use Handler'])
+        self.assertEqual(self.found('libs/a/a.cc', 'int overflow, arrow_flows, narrow_flow;'), [])
+
+    def test_finds_words_in_names_of_files(self):
+        self.assertEqual(self.found('libs/row_flow/x.h', ''),
+                         ['libs/row_flow/x.h:1: "row_flow" is retired: use Handler'])
+
+    def test_finds_phrases_across_lines_but_not_in_values(self):
+        self.assertEqual(self.found('libs/a/a.h', '// The large\n  // alone writes.\n'),
+                         ['libs/a/a.h:1: "large alone" is retired: use large-only'])
+        self.assertEqual(len(self.found('docs/a.md', 'served large\nalone')), 1)
+        self.assertEqual(self.found('libs/a/a.cc', 'large_alone = kLargeAlone; // LARGE_ALONE'), [])
+
+    def test_prose_is_comments_and_documents_without_code(self):
+        self.assertEqual(self.found('libs/a/a.cc', 'auto hop = "a // hop";\n'), [])
+        for path, text in (('libs/a/a.cc', 'int x;  // A hop.'), ('proto/a.proto', '// A hop.'),
+                           ('tools/a.py', 'x = 1  # A hop.'), ('docs/a.md', 'A hop.')):
+            self.assertEqual(self.found(path, text), [f'{path}:1: "hop" is retired: use latency'])
+        self.assertEqual(self.found('docs/a.md', 'See `hop`.\n\n```sh\nhop\n```\n'), [])
+
+    def test_words_for_documents_only(self):
+        self.assertEqual(self.found('libs/a/a.cc', '// nobody'), [])
+        self.assertEqual(len(self.found('docs/a.md', 'Nobody')), 1)
+
+    def test_pending_words_are_skipped(self):
+        self.assertEqual(self.found('docs/a.md', 'the pen'), [])
+        active = self.LISTED.replace(words.PENDING, '')
+        self.assertEqual(len(self.found('docs/a.md', 'the pen', active)), 1)
+
+    def test_a_line_that_cannot_be_read(self):
+        for line in ('pen', 'pen -> ', '(pen -> grant'):
+            messages = self.found('docs/a.md', '', line + '\n')
+            self.assertEqual(len(messages), 1, messages)
+            self.assertTrue(messages[0].startswith(words.LIST + ': line 1: '), messages)
 
 
 class FormatTest(unittest.TestCase):

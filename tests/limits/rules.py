@@ -5,6 +5,7 @@ import os
 import re
 
 import cpp_scan
+from words import retired_words
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
@@ -253,4 +254,4 @@ def machine_paths(tree):
 
 RULES = [file_length, function_length, line_length, layer_order, rooms_in_order,
          crowded_folders, public_methods, include_form, device_headers,
-         vague_names, sources_in_targets, unfinished, machine_paths]
+         vague_names, sources_in_targets, unfinished, machine_paths, retired_words]
