@@ -1,5 +1,5 @@
-// Short names of the two protobuf packages: wire:: is what the processes of tokenrouter say to each
-// other, api:: is what clients see.
+// Short names of the two protobuf packages: wire:: is what the processes of tokenrouter exchange,
+// api:: is what clients see.
 #pragma once
 
 namespace tokenrouter {
