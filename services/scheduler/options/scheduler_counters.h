@@ -1,5 +1,5 @@
-// What the core counted since its start, for metrics and tests. Plain numbers that only grow; the
-// server publishes their differences. Lives on the scheduler's loop.
+// What the core has counted since its start, for metrics and tests. Plain numbers that only grow;
+// the server publishes their differences. Threads: lives on the scheduler's loop.
 #pragma once
 
 #include <array>
@@ -12,12 +12,12 @@ namespace tokenrouter {
 
 // Why a message about a request was not applied.
 enum class DropReason : uint8_t {
-  kTerm,            // A frame of another term.
-  kUnknownRequest,  // Ended already, or never known.
-  kEpoch,           // A side that was reopened since.
-  kNotGranted,      // The other side writes.
-  kBase,            // Not the committed length.
-  kMalformed,       // Lengths disagree, or a value that no rule allows.
+  kTerm,            // The frame is of another term.
+  kUnknownRequest,  // The request has ended, or was never known.
+  kEpoch,           // The side was reopened since.
+  kNotGranted,      // The side does not hold the decode grant, or may not run yet.
+  kBase,            // The base position is not the committed length.
+  kMalformed,       // Lengths disagree, or a value is outside its range.
 };
 inline constexpr int kDropReasons = 6;
 inline constexpr const char* kDropReasonNames[kDropReasons] = {
@@ -49,16 +49,16 @@ inline constexpr int kReopenCauses = 3;
 inline constexpr const char* kReopenCauseNames[kReopenCauses] = {"worker_lost", "diverged",
                                                                  "evicted"};
 
-// Why a large side was closed to make room (eviction_choice.h).
+// Why a large side was evicted (eviction_choice.h).
 enum class EvictionNeed : uint8_t {
-  kPays,     // Its place is worth more to another.
-  kOverdue,  // It had its time, and another has waited for too long.
-  kGrowth,   // A resident has grown into what there is not.
+  kPays,     // Its KV reservation is worth more to another request.
+  kOverdue,  // Its residency amortised its prefill, and another request is overdue.
+  kGrowth,   // A resident outgrew the free blocks.
 };
 inline constexpr int kEvictionNeeds = 3;
 inline constexpr const char* kEvictionNeedNames[kEvictionNeeds] = {"pays", "overdue", "growth"};
 
-// How a turn on a shared device ended.
+// How a lease on a shared device ended.
 enum class LeaseOutcome : uint8_t { kReturned, kExpired, kHolderLost };
 inline constexpr int kLeaseOutcomes = 3;
 inline constexpr const char* kLeaseOutcomeNames[kLeaseOutcomes] = {"returned", "expired",
@@ -72,13 +72,13 @@ struct SchedulerCounters {
   std::array<uint64_t, kDropReasons> dropped{};
   std::array<std::array<uint64_t, kReopenCauses>, kRoles> reopened{};
   std::array<std::array<uint64_t, kLeaseOutcomes>, kRoles> leases{};
-  // On a device of its own: releases of the large side. On a shared one: turns of either side.
+  // On dedicated devices: releases of the large side. On shared devices: leases of either side.
   std::array<WaitCounts, kRoles> deferrals{};
   std::array<uint64_t, kEvictionNeeds> evicted{};
-  uint64_t rebuilt_ids = 0;           // Sent again to large workers after an eviction.
-  uint64_t background_opens = 0;      // Large sides opened before their first turn.
-  uint64_t forwarded_ids = 0;         // Sent to large workers between turns.
-  uint64_t large_alone_requests = 0;  // Admitted so that the large model writes alone.
+  uint64_t rebuilt_ids = 0;           // Ids sent again to large workers after an eviction.
+  uint64_t background_opens = 0;      // Large sides opened before their first decode grant.
+  uint64_t forwarded_ids = 0;         // Ids sent to large workers between decode grants.
+  uint64_t large_alone_requests = 0;  // Requests admitted to large-only service.
   uint64_t finished = 0;              // Requests that ended with a Finish.
   uint64_t frames_in = 0;
   uint64_t frames_out = 0;

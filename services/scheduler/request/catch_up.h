@@ -1,6 +1,6 @@
-// Which ids of a history a side has not seen. Pure.
+// Which ids of a history a side does not know. Pure.
 // Units: positions are canonical. `known` is the length of the prefix of the current history
-// (committed and tail) that a side knows.
+// (committed ids and tail) that a side knows.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 namespace tokenrouter {
 
 // What remains of `known` after everything from `base` on was replaced by `replacement`; `replaced`
-// is what stood there before. REQUIRES: 0 <= known <= base + replaced.size().
+// is what was there before. REQUIRES: 0 <= known <= base + replaced.size().
 Position KnownAfterReplace(Position known, Position base, std::span<const TokenId> replaced,
                            std::span<const TokenId> replacement);
 

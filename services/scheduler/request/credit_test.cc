@@ -11,9 +11,9 @@ TEST(Credit, IsRaisedInHalfWindows) {
   EXPECT_TRUE(RaisesCredit(10, 10, 1));
 }
 
-TEST(Credit, IsRaisedBeforeAWriterThatTheClientKeepsUpWithParks) {
+TEST(Credit, IsRaisedBeforeAWriterWhoseClientKeepsUpIsBlocked) {
   for (Position window = 1; window <= 80; ++window) {
-    // Parked at what it was told, and the client has read everything.
+    // The writer is blocked at its credit, and the client has acknowledged everything.
     EXPECT_TRUE(RaisesCredit(/*told=*/100, /*acked=*/100, window)) << window;
   }
 }
@@ -21,7 +21,7 @@ TEST(Credit, IsRaisedBeforeAWriterThatTheClientKeepsUpWithParks) {
 TEST(Credit, GoesWithTheGrantOnlyWhenLittleIsLeft) {
   EXPECT_FALSE(RaisesCreditWithGrant(/*told=*/64, /*committed=*/10, /*acked=*/10, 64));
   EXPECT_TRUE(RaisesCreditWithGrant(64, 40, 40, 64));
-  EXPECT_FALSE(RaisesCreditWithGrant(64, 40, 0, 64)) << "the client has read nothing";
+  EXPECT_FALSE(RaisesCreditWithGrant(64, 40, 0, 64)) << "the client has acknowledged nothing";
 }
 
 TEST(Credit, HoldsHandoffsOfRequestsWithStopStringsOnly) {

@@ -21,7 +21,7 @@ constexpr bool kLegal[kPhases][kPhases] = {
     /* ended */ {false, false, false, false, false},
 };
 
-// What a reopen must repeat is the rest of the turn, not the turn as it was given.
+// A reopen repeats the rest of the decode grant, not the grant as it was given.
 void CountDown(int32_t written, wire::DecodeGrant* terms) {
   terms->set_verify(0);
   if (terms->window().kind() != wire::Window::KIND_TOKENS) return;
@@ -66,7 +66,7 @@ std::optional<DropReason> RequestMachine::Refuses(Role role, StreamId worker,
                                                   const wire::RowReport& row) const {
   const Side& side = sides_[static_cast<int>(role)];
   if (side.worker != worker || row.epoch() != side.epoch) return DropReason::kEpoch;
-  // Before its release a worker can only park or fail.
+  // Before its release a row can only become credit-blocked or fail.
   const bool writes = row.ids_size() > 0 || row.has_handoff();
   const bool may_write = phase_ == Phase::kRunning || (phase_ == Phase::kReleasable && !writes);
   if (grant_.role != role || !may_write) return DropReason::kNotGranted;
@@ -88,7 +88,7 @@ Position RequestMachine::Uncomputed(Role role) const {
 }
 
 void RequestMachine::SetParked(Role role, const wire::RowReport& row) {
-  // A newer credit may be under way to it; then it goes on by itself.
+  // If a newer credit is on its way to the worker, the row goes on by itself.
   credit_blocked_ = row.credit_blocked() && history_.committed() >= mutable_side(role).credit;
 }
 
@@ -98,7 +98,7 @@ void RequestMachine::NoteCached(const wire::RowReport& row) {
 }
 
 void RequestMachine::Accept(Role role, const wire::RowReport& row) {
-  // A row that only says that it parks has not touched the history or its turn.
+  // A row that only reports credit_blocked changes neither the history nor the decode grant.
   if (row.ids_size() == 0 && !row.has_handoff()) {
     SetParked(role, row);
     return;
@@ -114,7 +114,7 @@ void RequestMachine::Accept(Role role, const wire::RowReport& row) {
   history_.ReplaceTail({row.tail().data(), static_cast<size_t>(row.tail_size())});
   Side& side = mutable_side(role);
   side.known = history_.size();
-  // The token drawn last is read with the next step.
+  // The last sampled token is computed in the next step.
   side.read = history_.size() - (row.ids_size() > 0 ? 1 : 0);
   state_ = row.state();
   reopens_ = 0;
@@ -124,14 +124,14 @@ void RequestMachine::Accept(Role role, const wire::RowReport& row) {
 
 void RequestMachine::CountDownGrant(int32_t written) {
   CountDown(written, &grant_.terms);
-  // A small turn that did not begin stays as it is.
+  // A grant of the small side that has not begun stays as it is.
   if (!grant_.own || grant_.own->role == Role::kSmall) return;
   wire::DecodeGrant& own = grant_.own->terms;
   const bool over =
       own.window().kind() == wire::Window::KIND_TOKENS && own.window().tokens() <= written;
   CountDown(written, &own);
   if (!over) return;
-  // The end of a window gives the decode grant to the other side, as in a worker.
+  // The end of a window hands the decode grant to the other side, as a worker does.
   grant_.own->role = Role::kSmall;
   own.mutable_window()->Clear();
   own.mutable_window()->set_kind(wire::Window::KIND_OWN_RULE);
@@ -172,7 +172,7 @@ void RequestMachine::FillOpen(Role role, StreamId worker, int numerics_class, wi
   side = {.worker = worker,
           .epoch = side.epoch + 1,
           .known = history_.size(),
-          .read = grant_.role == role ? 0 : history_.size(),  // It has time until its first turn.
+          .read = grant_.role == role ? 0 : history_.size(),  // Computed before its first grant.
           .credit = acked_ + credit_window_,
           .numerics_class = numerics_class};
   placed_ = true;

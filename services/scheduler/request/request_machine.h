@@ -1,9 +1,9 @@
-// RequestMachine is one request in the scheduler: its canonical history, who holds the decode
-// grant, what each side knows, and in which phase it is. It decides which worker messages count and
-// fills the commands that bring a side up to date; it sends nothing and picks no worker. Ownership:
-// owned by RequestRegistry. Threads: lives on the scheduler's loop. Units: positions are canonical,
-// prompt included. A side with worker 0 is not open anywhere. Errors: a message that does not count
-// is a DropReason; an illegal phase change is a CHECK.
+// RequestMachine is one request in the scheduler: its canonical history, which side holds the
+// decode grant, what each side knows, and its phase. It decides which worker messages are accepted
+// and fills the commands that bring a side up to date; it sends nothing and chooses no worker.
+// Ownership: owned by RequestRegistry. Threads: lives on the scheduler's loop.
+// Units: positions are canonical, prompt included. A side with worker 0 is not open on any worker.
+// Errors: a message that is not accepted yields a DropReason; an illegal phase change is a CHECK.
 #pragma once
 
 #include <algorithm>
@@ -21,21 +21,21 @@
 
 namespace tokenrouter {
 
-// Where a request stands. Legal changes, and what causes them:
-//   kWaiting    -> kRunning, kReleasable  a small, a large worker was found
-//   kWaiting    -> kHeld                  the same, but the client has to catch up first
+// The phase of a request. Legal changes, and what causes them:
+//   kWaiting    -> kRunning, kReleasable  a worker of the small or the large side was found
+//   kWaiting    -> kHeld                  likewise, but the client must catch up first
 //   kHeld       -> kReleasable, kWaiting  the client caught up; there is a large worker or not
-//   kHeld       -> kRunning               there is none, and the small model takes over for good
-//   kReleasable -> kRunning               the release policy let it go
+//   kHeld       -> kRunning               there is none, and the small model decodes to the end
+//   kReleasable -> kRunning               the release policy released it
 //   kReleasable -> kWaiting               its worker was lost
 //   kRunning    -> all                    the decode grant moved, or its worker was lost
 //   all         -> kEnded                 finished, rejected or abandoned; nothing follows
-// A change to itself is a new turn, a reopen, or another wait.
+// A change to the same phase is a new decode grant, a reopen or another wait.
 enum class Phase : uint8_t {
-  kWaiting = 0,     // The pen's side has no worker: a seat is looked for.
+  kWaiting = 0,     // The side with the decode grant has no worker: it waits for a slot.
   kHeld = 1,        // The decode grant goes to the large side once the client has caught up.
   kReleasable = 2,  // The large side has the ids; the release policy decides when it runs.
-  kRunning = 3,     // The pen's side may write.
+  kRunning = 3,     // The side with the decode grant may write.
   kEnded = 4,
 };
 inline constexpr int kPhases = 5;
@@ -45,26 +45,26 @@ inline constexpr const char* kPhaseNames[kPhases] = {"waiting", "held", "releasa
 class RequestMachine {
  public:
   struct Origin {
-    uint64_t key = 0;  // Number on worker streams, unique in this term.
+    uint64_t key = 0;  // The number on worker streams, unique in this term.
     StreamId gateway = 0;
-    uint64_t handle = 0;  // Number on the gateway's stream.
-    int pair = 0;         // Of WorkerDirectory.
+    uint64_t handle = 0;  // The number on the gateway's stream.
+    int pair = 0;         // The pair's number in WorkerDirectory.
     absl::Time submitted_at;
   };
   struct Side {
     StreamId worker = 0;
     uint32_t epoch = 0;
     Position known = 0;
-    Position read = 0;  // Of these, how many are in its KV, as far as is known.
+    Position read = 0;  // How many of the known ids are in its KV, as far as is known.
     void Know(Position ids) {
       known = ids;
       read = std::min(read, ids);
     }
     Position credit = 0;
     int numerics_class = 0;  // Of the last worker; 0: none yet. Kept when the worker is lost.
-    ReopenCause lost_by = ReopenCause::kWorkerLost;  // Means something once epoch > 0, worker 0.
+    ReopenCause lost_by = ReopenCause::kWorkerLost;  // Valid once epoch > 0 and worker is 0.
   };
-  // What an algorithm says about the decode grant.
+  // The decode grant that an algorithm decided on.
   struct AlgorithmGrant {
     Role role = Role::kSmall;
     wire::DecodeGrant terms;
@@ -72,9 +72,10 @@ class RequestMachine {
   struct DecodeGrant {
     Role role = Role::kSmall;
     wire::DecodeGrant terms;
-    // The large model was given it, or more of it, to write alone (mode_rule.h).
+    // Large-only service gave the large side this grant, or a longer window (mode_rule.h).
     bool large_alone = false;
-    // What the algorithm had said instead, less what was written since; absent when it stands.
+    // The algorithm's decision that this grant replaced, less the tokens written since. Absent when
+    // the grant is the algorithm's own.
     std::optional<AlgorithmGrant> own = std::nullopt;
   };
 
@@ -93,68 +94,69 @@ class RequestMachine {
   Position credit_window() const { return credit_window_; }
   bool degraded() const { return degraded_; }
   bool credit_blocked() const { return credit_blocked_; }
-  bool placed() const { return placed_; }  // It has had a worker: no longer a queued newcomer.
+  bool placed() const { return placed_; }  // It has had a worker, so it is no longer a newcomer.
   int reopens() const { return reopens_; }
-  // Ids of the prompt that were in KV where it opened; 0 before its first row.
+  // Prompt ids that were cached on the side that wrote first; 0 before its first row.
   int32_t cached_ids() const { return cached_ids_.value_or(0); }
-  // Ids that the side must read before it can answer, at least 1: what it has not seen, and the
-  // token that it wrote last. What a cache or reading ahead saves is not known here.
+  // Uncomputed tokens: ids that the side must compute before it can answer, at least 1. They are
+  // the ids it was not sent or has not computed, and the token that it wrote last. What a prefix
+  // cache or background prefill saves is not known here.
   Position Uncomputed(Role role) const;
-  // Whether the side has read the prompt, as far as its rows say.
+  // Whether the side has computed the prompt, as far as its rows show.
   bool HasRead(Role role) const { return side(role).read >= history_.prompt_length(); }
   absl::Time phase_since() const { return phase_since_; }
   absl::Time wait_until() const { return wait_until_; }
-  // Of its last committed token; when it was submitted while there is none of this term.
+  // When its last token was committed, or when it was submitted if this term has committed none.
   absl::Time committed_at() const { return committed_at_; }
   StreamId counted_on() const { return counted_on_; }
   Position counted_ids() const { return counted_ids_; }
 
   // ---- rows ----
-  // Why a row of `worker` does not count; nothing when it does.
+  // Why a row of `worker` is not accepted; no value when it is.
   std::optional<DropReason> Refuses(Role role, StreamId worker, const wire::RowReport& row) const;
   void CommittedAt(absl::Time now) { committed_at_ = now; }
-  // The first row that writes or hands_off says how much of the prompt was in KV.
+  // The first row that writes or hands off says how much of the prompt was cached.
   void NoteCached(const wire::RowReport& row);
   // Commits the row. REQUIRES: !Refuses(role, ...).
   void Accept(Role role, const wire::RowReport& row);
 
   // ---- the decode grant ----
   void SetGrant(DecodeGrant grant);
-  // The decode grant becomes what the algorithm had said. REQUIRES: grant().own.
+  // The decode grant becomes the algorithm's own decision. REQUIRES: grant().own.
   void RestoreAlgorithmGrant();
-  // The large model is gone for good: the small one writes until the end, the tail is forgotten.
+  // The large model is gone for good: the small model decodes to the end, and the tail is dropped.
   void FallBackToSmall();
   bool HoldsHandoff() const;
 
   // ---- sides ----
-  // The side opens on `worker`: the epoch grows, the whole history travels.
+  // Opens the side on `worker`: the epoch grows and the whole history is sent.
   void FillOpen(Role role, StreamId worker, int numerics_class, wire::Open* open);
-  // Ids that an open side has not seen, and the turn.
+  // Sends an open side the ids that it does not know, and the decode grant if the side holds it.
   void FillExtend(Role role, wire::Extend* extend);
-  // The worker says that it knows less. False when that is no news.
+  // The worker reports that it knows only `have` ids. False when the report is stale or no change.
   bool Forget(Role role, uint32_t epoch, Position have);
-  // The side is open nowhere any more.
+  // The side is no longer open on any worker.
   void LoseSide(Role role, ReopenCause cause);
   void CountReopen() { ++reopens_; }
 
   // ---- client ----
-  // True when the position is news.
+  // True when the position is higher than the last one.
   bool Acknowledge(Position position, absl::Time now);
-  // Since when it waits for its client (credit_blocked or held) without hearing from it.
+  // Since when it has waited for its client (credit_blocked or held) without an acknowledgement.
   absl::Time stalled_since() const { return stalled_since_; }
   void StallsFrom(absl::Time now) { stalled_since_ = now; }
   bool stall_armed() const { return stall_armed_; }
   void ArmStall(bool armed) { stall_armed_ = armed; }
-  // The new credit of an open side that must be told, if any. `with_grant`: it takes the decode
+  // The new credit to send to an open side, if it is due. `with_grant`: the side takes the decode
   // grant now.
   std::optional<Position> RaiseCredit(Role role, bool with_grant);
 
   // ---- phases ----
   void SetPhase(Phase phase, absl::Time now);
   void WaitUntil(absl::Time until) { wait_until_ = until; }
-  // The worker whose ready rows this one is counted in; 0: none.
+  // The worker among whose ready rows this request counts; 0: none.
   void CountOn(StreamId worker) { counted_on_ = worker; }
-  // The ids that it counts there.
+  // The uncomputed tokens that it counts there.
   void CountIds(Position ids) { counted_ids_ = ids; }
 
  private:

@@ -46,14 +46,14 @@ TEST_F(RequestMachineTest, OpensWithAGrowingEpochAndTheWholeHistory) {
   wire::Open large;
   machine_.FillOpen(Role::kLarge, 20, 1, &large);
   EXPECT_EQ(large.epoch(), 1u);
-  EXPECT_FALSE(large.has_grant()) << "it does not hold the pen";
+  EXPECT_FALSE(large.has_grant()) << "it does not hold the decode grant";
 }
 
-TEST_F(RequestMachineTest, KnowsWhatASideMustReadBeforeItAnswers) {
+TEST_F(RequestMachineTest, CountsWhatASideMustComputeBeforeItAnswers) {
   Run(Role::kSmall);
   EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 3) << "the prompt";
   Accept(Role::kSmall, S::Row(1, 1, 3, {7}));
-  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 1) << "the token that it drew last";
+  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 1) << "the token that it sampled last";
   Accept(Role::kSmall, S::HandingOff(S::Row(1, 1, 4, {8}), Role::kLarge));
   wire::DecodeGrant terms;
   machine_.SetGrant({.role = Role::kLarge, .terms = terms});
@@ -64,9 +64,10 @@ TEST_F(RequestMachineTest, KnowsWhatASideMustReadBeforeItAnswers) {
   machine_.SetGrant({});
   wire::Extend extend;
   machine_.FillExtend(Role::kSmall, &extend);
-  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 2) << "told is not read";
+  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 2) << "ids that were sent are not computed yet";
   Accept(Role::kSmall, S::HandingOff(S::Row(1, 1, 6, {}), Role::kLarge));
-  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 1) << "it has read all, but a step has an id";
+  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 1)
+      << "all is computed, but a step has at least one id";
   EXPECT_EQ(machine_.Uncomputed(Role::kLarge), 1) << "its own last token";
   machine_.LoseSide(Role::kLarge, ReopenCause::kWorkerLost);
   EXPECT_EQ(machine_.Uncomputed(Role::kLarge), 6);
@@ -97,7 +98,7 @@ TEST_F(RequestMachineTest, RepeatsTailAndVerificationAtAReopenUntilTheyAreAnswer
     EXPECT_EQ(open.tail(), 2);
     EXPECT_EQ(open.grant().verify(), 2);
   }
-  // Parking before it ran answers nothing.
+  // A credit-blocked report before it ran answers nothing.
   machine_.SetPhase(Phase::kReleasable, now_);
   wire::RowReport credit_blocked = S::Row(1, 2, 4, {});
   credit_blocked.set_credit_blocked(true);
@@ -127,12 +128,12 @@ TEST_F(RequestMachineTest, RemembersWhatTheOtherSideKnowsOfANewHistory) {
   EXPECT_EQ(machine_.side(Role::kLarge).known, 5);
 }
 
-TEST_F(RequestMachineTest, ParksOnlyAtTheCreditThatItWasTold) {
+TEST_F(RequestMachineTest, IsCreditBlockedOnlyAtTheCreditThatItWasSent) {
   Run(Role::kSmall);
   wire::RowReport row = S::Row(1, 1, 3, {7});
   row.set_credit_blocked(true);
   Accept(Role::kSmall, row);
-  EXPECT_FALSE(machine_.credit_blocked()) << "a newer credit is under way";
+  EXPECT_FALSE(machine_.credit_blocked()) << "a newer credit is on its way";
   std::vector<TokenId> ids(kWindow - 1, 7);
   row = S::Row(1, 1, 4, ids);
   row.set_credit_blocked(true);

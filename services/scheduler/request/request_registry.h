@@ -1,5 +1,5 @@
-// RequestRegistry owns every live request and finds it by number or by its identity (request_id,
-// choice). Numbers are never reused within a term.
+// RequestRegistry owns every live request and finds it by its number or by its identity
+// (request_id, choice). Numbers are never reused within a term.
 // Ownership: owns the machines; a pointer is valid until Erase or Clear.
 // Threads: lives on the scheduler's loop.
 #pragma once
@@ -24,10 +24,10 @@ class RequestRegistry {
   // REQUIRES: origin().key == next_key(), and Find(request_id, choice) is null.
   RequestMachine* Add(std::unique_ptr<RequestMachine> machine);
   void Erase(uint64_t key);
-  // Forgets all requests; numbers go on.
+  // Forgets all requests; numbers are not reused.
   void Clear();
 
-  // Null when there is none.
+  // Null when there is no such request.
   RequestMachine* Find(uint64_t key) const {
     const auto found = machines_.find(key);
     return found == machines_.end() ? nullptr : found->second.get();
@@ -37,12 +37,12 @@ class RequestRegistry {
   int size() const { return static_cast<int>(machines_.size()); }
   // Live requests of a pair.
   int live(int pair) const;
-  // Those of them whose side with the decode grant has yet to read the prompt, as of their last
+  // Those of them whose side with the decode grant has yet to prefill the prompt, as of their last
   // row.
   int reading(int pair) const;
-  // After a row, with the decode grant where it left it.
+  // Updates reading(). To be called after a row, once the decode grant is where the row left it.
   void FollowReading(const RequestMachine& machine);
-  // All numbers in ascending order, for what must be deterministic.
+  // All numbers in ascending order, for work whose order must be deterministic.
   std::vector<uint64_t> Keys() const;
   void ForEach(const std::function<void(const RequestMachine&)>& visit) const;
 

@@ -1,5 +1,5 @@
-// Deadlines of requests, earliest first. An entry is never taken back: whoever pops it checks
-// whether it still means something, so arming costs one heap push and nothing per token.
+// Deadlines of requests, earliest first. An entry is never removed early: whoever pops it checks
+// whether it still applies, so that arming costs one heap push and there is no cost per token.
 // Threads: lives on the scheduler's loop.
 #pragma once
 
@@ -23,7 +23,7 @@ struct Timer {
 class TimerQueue {
  public:
   void Arm(Timer timer) { heap_.push(timer); }
-  // The next timer that is due, removed.
+  // Removes and returns the next timer that is due.
   std::optional<Timer> PopDue(absl::Time now) {
     if (heap_.empty() || heap_.top().at > now) return std::nullopt;
     const Timer timer = heap_.top();

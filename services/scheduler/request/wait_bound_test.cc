@@ -26,7 +26,7 @@ TEST(WaitBound, IsTheCapUnlessTheRequestSaysLess) {
   EXPECT_EQ(BoundOf(Machine(spec, 0), kSince, kCap).latest, kSince + kCap);
 }
 
-TEST(WaitBound, BringsTheFirstTokenInTimeAndThenEachNextOne) {
+TEST(WaitBound, MeetsTheTargetsOfTheFirstTokenAndOfEachNextOne) {
   wire::GenerationSpec spec;
   spec.set_ttft_slo_ms(200);
   spec.set_token_slo_ms(50);

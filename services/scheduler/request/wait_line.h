@@ -1,5 +1,6 @@
-// WaitLine is a queue of requests that can lose members anywhere. Each has a rank; smaller ranks
-// are served first, equal ones by the request's number. Threads: lives on the scheduler's loop.
+// WaitLine is a queue of requests from which any member can be removed. Each has a rank; smaller
+// ranks are served first, equal ranks by the request's number.
+// Threads: lives on the scheduler's loop.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +15,10 @@ namespace tokenrouter {
 
 class WaitLine {
  public:
-  // Where one is in the line.
+  // The position of one request in the queue.
   using Spot = std::pair<absl::Time, uint64_t>;
 
-  // False when it stands in line already; it keeps its rank then.
+  // False when the request is queued already; it keeps its rank then.
   bool Add(uint64_t request, absl::Time rank) {
     if (!ranks_.try_emplace(request, rank).second) return false;
     line_.insert({rank, request});
@@ -30,7 +31,7 @@ class WaitLine {
     ranks_.erase(found);
     return true;
   }
-  // The first one behind that spot; of nothing: the first of all.
+  // The first request after that spot; without a spot, the first of all.
   std::optional<Spot> Next(const std::optional<Spot>& after) const {
     const auto next = after ? line_.upper_bound(*after) : line_.begin();
     if (next == line_.end()) return std::nullopt;
