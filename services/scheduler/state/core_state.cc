@@ -64,7 +64,7 @@ void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worke
   if (request->counted_on() == worker->stream) return CountUncomputed(request, worker);
   CountIdle(state, request);
   request->CountOn(worker->stream);
-  // Whatever it ran before had ended, or was taken back.
+  // Any earlier step of this worker has ended, or its rows were withdrawn.
   if (worker->ready == 0) {
     worker->step = {};
     worker->step_from_idle = true;

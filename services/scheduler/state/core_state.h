@@ -1,4 +1,5 @@
-// What the parts of the scheduler core share. One per core; the parts hold a pointer to it.
+// The state that the parts of the scheduler core share. There is one per core; the parts hold a
+// pointer to it.
 // Threads: lives on the scheduler's loop. `now` is the time of the input that is being handled.
 #pragma once
 
@@ -26,8 +27,8 @@
 
 namespace tokenrouter {
 
-// Who writes first under an algorithm, and for how long. INVALID_ARGUMENT for an unknown algorithm
-// or a parameter outside its range.
+// The first decode grant under an algorithm: which side writes, and for how long. INVALID_ARGUMENT
+// for an unknown algorithm or a parameter outside its range.
 using InitialGrantRule =
     std::function<absl::StatusOr<RequestMachine::DecodeGrant>(const api::RoutingParameters&)>;
 
@@ -38,7 +39,7 @@ struct CoreState {
         term(first_term),
         output(peers) {}
 
-  // How requests of this pair are served that leave it to the scheduler.
+  // How requests of this pair are served when they leave the mode to the scheduler.
   ServiceMode ModeOf(int pair) const;
 
   const CoreOptions options;
@@ -55,38 +56,40 @@ struct CoreState {
   SchedulerCounters counters;
   absl::btree_set<StreamId> releasable_workers;  // Large workers with rows that wait for release.
   absl::btree_set<StreamId> may_start;           // Workers whose next step may have begun.
-  absl::btree_set<int> large_steps_changed;      // Pairs with a large step that began or ended.
-  absl::flat_hash_map<int, int32_t> large_kv_waiting;  // By pair: turns without a large worker.
+  absl::btree_set<int> large_steps_changed;      // Pairs whose large steps began or ended.
+  // By pair: requests that wait for a large worker.
+  absl::flat_hash_map<int, int32_t> large_kv_waiting;
 
-  // What is known about a pair; made when it is first asked for.
+  // The model of a pair, created on first use.
   PairModel& ModelOf(int pair) const;
 
  private:
   mutable std::vector<std::unique_ptr<PairModel>> models_;  // By pair.
 };
 
-// Live requests of a pair, without those that wait for a place on a large worker: they take part in
-// no batch until they have one.
+// Live requests of a pair, except those that wait for a KV reservation on a large worker: they take
+// part in no batch until they have one.
 int32_t ActiveRequests(const CoreState& state, int pair);
-// The policy that is in force for a pair now: the flag's, or what the plan says.
+// The batching policy in force for a pair now: the configured one, or the plan's.
 BatchingPolicy PolicyOf(const CoreState& state, int pair);
-// Zero while no step of that side was measured.
+// The predicted time of a step. Zero while no step of that side was measured.
 absl::Duration PredictStep(const CoreState& state, const AttachedWorker& worker, int32_t rows,
                            int64_t new_ids);
-// The rows that are ready on a worker of a shared device begin to wait anew: its turn is over.
+// The ready rows of a worker on a shared device begin to wait anew, because its lease is over.
 void RestartQueueTimers(const CoreState& state, AttachedWorker* worker);
 
-// The request's turn may run on this worker now: it counts as one of its ready rows.
+// The request's decode grant may run on this worker now: the request counts among its ready rows.
 void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker);
-// What it must read there has changed; harmless when it does not count there.
+// The request's uncomputed tokens on this worker have changed. No effect if it does not count
+// there.
 void CountUncomputed(RequestMachine* request, AttachedWorker* worker);
-// It does not any more; harmless when it did not.
+// The request no longer counts among the ready rows of any worker. No effect if it did not.
 void CountIdle(CoreState* state, RequestMachine* request);
-// From now on the request waits for its client to take tokens, at most client_stall long.
+// The request waits for its client to take tokens from now on, at most client_stall long.
 void StartStall(CoreState* state, RequestMachine* request);
-// Arms its stall timer, unless it is armed already.
+// Arms the request's stall timer, unless it is armed already.
 void ArmStall(CoreState* state, RequestMachine* request, absl::Time at);
-// The worker was sent something to do.
+// Notes that a command was sent to the worker.
 inline void NoteCommand(AttachedWorker* worker) {
   worker->nothing_ready = false;
   worker->told_since_grant = true;

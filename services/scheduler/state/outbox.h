@@ -1,6 +1,7 @@
-// Outbox gathers what one batch of input produces, one frame per peer, and hands each frame out at
-// Flush. Output is the other end: streams in the server, the simulated network in the simulator.
-// Ownership: owns the frames; they are cleared, not freed, between batches, so that their memory is
+// Outbox gathers what one batch of input produces, one frame per peer, and hands out each frame at
+// Flush. Output is the receiver: gRPC streams in the server, the simulated network in the
+// simulator.
+// Ownership: owns the frames. They are cleared, not freed, between batches, so that their memory is
 // reused. An Output may swap a frame's content away.
 // Threads: lives on the scheduler's loop.
 #pragma once
@@ -22,8 +23,8 @@ class Output {
   virtual ~Output() = default;
   virtual void ToGateway(StreamId stream, wire::SchedulerFrame* frame) = 0;
   virtual void ToWorker(StreamId stream, wire::CommandFrame* frame) = 0;
-  // Ends a stream from this side. A stream that ended already is ignored. The core has forgotten it
-  // and needs no word of its end.
+  // Ends a stream from this side. A stream that has ended already is ignored. The core has
+  // forgotten the stream and needs no notice of its end.
   virtual void CloseGateway(StreamId stream, const absl::Status& why) = 0;
   virtual void CloseWorker(StreamId stream, const absl::Status& why) = 0;
 };
@@ -31,7 +32,7 @@ class Output {
 template <typename Frame>
 class OutFrames {
  public:
-  // The frame in the making for this peer.
+  // The frame that is being filled for this peer.
   Frame& Get(StreamId stream) {
     auto& slot = slots_[stream];
     if (slot == nullptr) slot = std::make_unique<Slot>();
@@ -41,10 +42,11 @@ class OutFrames {
     }
     return slot->frame;
   }
-  // What was not sent to this peer yet is dropped.
+  // Drops what was not yet sent to this peer.
   void Forget(StreamId stream) { slots_.erase(stream); }
 
-  // Calls send(stream, Frame*) in the order in which peers were first written to.
+  // Calls send(stream, Frame*) in the order in which peers were first written to. Returns the
+  // number of frames.
   template <typename Send>
   int Flush(uint64_t term, const Send& send) {
     int sent = 0;

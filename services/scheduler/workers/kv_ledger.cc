@@ -5,7 +5,7 @@
 namespace tokenrouter {
 namespace {
 
-// The reserve is a block for each sequence, but no larger share of all blocks than this.
+// The reserve is one block for each sequence, but at most this fraction (one eighth) of all blocks.
 constexpr int64_t kLargestReserveShare = 8;
 
 }  // namespace

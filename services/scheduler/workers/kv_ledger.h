@@ -1,8 +1,9 @@
 // KvLedger is the scheduler's account of one large worker's KV: which requests have a reservation
-// there, how many blocks each needs for the ids that the worker knows, and when it was last
-// visited. The worker counts for itself what it holds at the moment; this is what it would hold if
-// everything were read. Ownership: by value in AttachedWorker. Threads: lives on the scheduler's
-// loop. Units: blocks of the worker; positions in tokens. Cost: O(log places) per call.
+// there, how many blocks each needs for the ids that the worker knows, and when its decode grant
+// was last there. The worker counts what it holds at the moment; the ledger counts what it would
+// hold if everything were computed.
+// Ownership: by value in AttachedWorker. Threads: lives on the scheduler's loop. Units: blocks of
+// the worker; positions in tokens. Cost: O(log reservations) per call.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +21,12 @@ class KvLedger {
     int64_t blocks = 0;
     absl::Time since;       // When it was opened.
     absl::Time idle_since;  // InfiniteFuture while the decode grant is here.
-    int64_t returns = 0;    // Times that the decode grant came back here, and how long it was away
-    absl::Duration away;    // before, all together.
+    int64_t returns = 0;    // How often the decode grant came back here.
+    absl::Duration away;    // How long it was away before those returns, in total.
     bool used = false;      // The decode grant has been here since it was opened.
   };
 
-  // Without limits nothing is ever short; places are kept all the same.
+  // Without limits no blocks are ever lacking; reservations are kept all the same.
   KvLedger() = default;
   KvLedger(int64_t total_blocks, int32_t block_size)
       : total_blocks_(total_blocks), block_size_(block_size) {}
@@ -37,18 +38,17 @@ class KvLedger {
   const absl::btree_map<uint64_t, Reservation>& reservations() const { return reservations_; }
   int64_t BlocksOf(Position ids) const { return block_size_ > 0 ? BlocksFor(ids, block_size_) : 0; }
 
-  // Blocks that would have to be freed before one more sequence of so many ids may be opened; a
-  // reserve stays free for the growth of all. An empty worker takes anything.
+  // Blocks that must be freed before one more sequence of `ids` tokens may be opened. A reserve
+  // stays free for the growth of all sequences; it is waived on an empty worker.
   int64_t LackingFor(Position ids) const;
-  // Blocks that were promised beyond those that there are.
+  // Overcommitted blocks.
   int64_t Overdrawn() const;
 
-  // A new reservation is idle until the decode grant comes; one that is there already only gets its
-  // size.
+  // A new reservation is idle until the decode grant arrives. An existing one is only resized.
   void Open(uint64_t request, Position ids, absl::Time now);
   // The calls below ignore a request without a reservation.
   void Resize(uint64_t request, Position ids);
-  // The decode grant comes: how long it was away since it was last here; zero when it was not yet.
+  // The decode grant arrives. Returns how long it was away; zero when it was not here before.
   absl::Duration BeginVisit(uint64_t request, absl::Time now);
   void EndVisit(uint64_t request, absl::Time now);
   void Close(uint64_t request);

@@ -59,7 +59,7 @@ Choice ByPolicy(const LeaseSnapshot& snapshot, const Queues& queues) {
   return {Role::kSmall, WaitOutcome::kImmediate};
 }
 
-// After how many handoffs the policy may say otherwise; 0: handoffs change nothing.
+// After how many handoffs the policy may decide otherwise. 0: handoffs change nothing.
 int32_t YieldAt(const LeaseSnapshot& snapshot, const Queues& queues, Role role) {
   if (!queues.both_roles) return 0;
   const bool small = role == Role::kSmall;
@@ -71,7 +71,7 @@ int32_t YieldAt(const LeaseSnapshot& snapshot, const Queues& queues, Role role) 
     case Kind::kModel:
       return std::max(1, small ? m - queues.large : queues.large - m + 1);
     case Kind::kFixedWait:
-      // The wait of rows that are there already is in the length of the turn.
+      // The wait of rows that are there already is in the length of the lease.
       return small && queues.large > 0 ? 0 : 1;
     case Kind::kLongestQueue:
       return small ? std::max(1, (queues.small - queues.large + 1) / 2)
@@ -89,7 +89,7 @@ const Member* LongestUnserved(const LeaseSnapshot& snapshot, Role role) {
   return best;
 }
 
-// The member with the row that must start first, if it cannot wait for a step of anybody else.
+// The member whose row must start first, if that row cannot wait for a step of another member.
 const Member* MostUrgent(const LeaseSnapshot& snapshot) {
   const Member* urgent = nullptr;
   absl::Duration step = absl::ZeroDuration();
@@ -137,13 +137,13 @@ absl::Time LeaseNeeded(const LeaseSnapshot& snapshot, const Member& holder) {
       needed = std::min(needed, member.oldest + absl::Milliseconds(snapshot.policy.wait_large_ms));
     }
   }
-  // Its last step may begin just before the turn ends.
+  // The holder's last step may begin just before the lease ends.
   return needed - holder.step;
 }
 
 void HeldLease::Grant(StreamId worker, Role role, uint64_t lease_id, absl::Duration max,
                       absl::Time now) {
-  TR_CHECK(!held()) << "turn " << lease_id_ << " is still held by stream " << holder_;
+  TR_CHECK(!held()) << "lease " << lease_id_ << " is still held by stream " << holder_;
   holder_ = worker;
   role_ = role;
   lease_id_ = lease_id;

@@ -1,6 +1,7 @@
-// Turns of the workers that share one device. DecideLease is the pure policy; HeldLease is the
-// state of one device: who holds the lease, since when. Threads: lives on the scheduler's loop. A
-// lease is for speed only: after an expiry two workers may compute at once and results do not
+// Leases of the workers that share one device. DecideLease is the pure policy; HeldLease is the
+// state of one device: which worker holds the lease, and since when.
+// Threads: lives on the scheduler's loop.
+// A lease is for speed only: after an expiry two workers may compute at once, and results do not
 // change.
 #pragma once
 
@@ -20,44 +21,44 @@ struct LeaseSnapshot {
   struct Member {
     StreamId worker = 0;
     Role role = Role::kSmall;
-    int32_t ready = 0;        // Rows that could run now; of a large worker: released ones.
-    uint64_t last_lease = 0;  // Turn number of its last lease; 0: never.
-    absl::Time oldest = absl::InfiniteFuture();    // Since when its oldest ready row waits.
-    absl::Time serve_by = absl::InfiniteFuture();  // When one of its rows must start at the latest.
-    absl::Duration step = absl::ZeroDuration();    // Predicted of its ready rows; zero: unknown.
+    int32_t ready = 0;        // Rows that are ready; of a large worker, released ones.
+    uint64_t last_lease = 0;  // The id of its last lease; 0: never.
+    absl::Time oldest = absl::InfiniteFuture();    // Since when its oldest ready row has waited.
+    absl::Time serve_by = absl::InfiniteFuture();  // The latest start of its most urgent row.
+    absl::Duration step = absl::ZeroDuration();    // Predicted for its ready rows; zero: unknown.
   };
   absl::Time now;
   std::span<const Member> members;
-  // Static and model: threshold m_large. Fixed wait: wait_large_ms. The rest has no parameter.
+  // kStatic and kModel use m_large, kFixedWait uses wait_large_ms; the others have no parameter.
   BatchingPolicy policy;
-  absl::Duration max;           // No turn is longer.
-  std::optional<Role> cut_off;  // The last holder ran out of time with rows left.
+  absl::Duration max;           // No lease is longer.
+  std::optional<Role> cut_off;  // The role of a last holder that ran out of time with rows left.
 };
 
 struct LeaseDecision {
   StreamId worker = 0;
-  int32_t yield_at_handoffs = 0;  // 0: not for handoffs.
+  int32_t yield_at_handoffs = 0;  // 0: handoffs do not end the lease.
   absl::Duration max;             // At least kShortestLease.
   WaitOutcome outcome = WaitOutcome::kImmediate;
 };
 
-// A turn is for one step at least.
+// A lease allows at least one step.
 inline constexpr absl::Duration kShortestLease = absl::Milliseconds(1);
 
-// Serves the side that the policy says, and the small side when the large one has nothing or the
-// other way round:
+// Serves the side that the policy chooses, or the other side when that one has no ready row:
 //   greedy         the large side first
 //   static, model  the large side from m_large rows on
 //   fixed wait     the large side once its oldest row has waited wait_large_ms
 //   longest queue  the large side when it is not the shorter one
-// A turn ends when so many rows left that the policy could say otherwise. Rows that must start come
-// first, the most urgent one before others, and turns are cut so that they can. After a turn of the
-// large side that was cut off, or one of either side that expired, the other role goes first.
-// Within a role the longest unserved member. Nothing when no member has work.
+// A lease ends once enough rows were handed off that the policy could decide otherwise. Rows that
+// must start come first, the most urgent one before others, and leases are cut short so that they
+// can start in time. After a lease of the large side that was cut off, or an expired lease of
+// either side, the other role goes first. Within a role the longest unserved member is chosen. No
+// value when no member has work.
 std::optional<LeaseDecision> DecideLease(const LeaseSnapshot& snapshot);
 
-// When a turn of `holder` must end for what waits at the other members; the infinite future when
-// nothing there is urgent.
+// When a lease of `holder` must end for rows that wait at the other members; the infinite future
+// when none of them is urgent.
 absl::Time LeaseNeeded(const LeaseSnapshot& snapshot, const LeaseSnapshot::Member& holder);
 
 class HeldLease {
@@ -68,18 +69,19 @@ class HeldLease {
   uint64_t lease_id() const { return lease_id_; }
   std::optional<Role> cut_off() const { return cut_off_; }
 
-  // When the turn in force ends by itself.
+  // When the lease in force ends by itself.
   absl::Time ends() const { return ends_; }
 
   // REQUIRES: !held().
   void Grant(StreamId worker, Role role, uint64_t lease_id, absl::Duration max, absl::Time now);
-  // The turn in force ends earlier. REQUIRES: held().
+  // Makes the lease in force end earlier. REQUIRES: held().
   void Shorten(absl::Time ends);
-  // False when `turn` is not the one that `worker` holds: a late return after an expiry. Rows left
-  // on the large side at its end mean that the turn was cut off; before it the holder gave way on
-  // its own. A small side that is cut off may go on: rows that wait for the large side have bounds.
+  // False when `lease_id` is not the lease that `worker` holds, such as a late return after an
+  // expiry. Rows left on the large side at the lease's end mean that it was cut off; before the end
+  // the holder yielded by itself. A small side that is cut off may go on, because rows that wait
+  // for the large side have bounds.
   bool Return(StreamId worker, uint64_t lease_id, bool rows_left, absl::Time now);
-  // True when the holder kept it beyond its time; the lease is free afterwards.
+  // True when the holder kept it for longer than `limit`; the device is free afterwards.
   bool Expire(absl::Duration limit, absl::Time now);
   // True when it was held by `worker`, which is gone.
   bool Drop(StreamId worker);

@@ -49,10 +49,11 @@ TEST(DecideLease, ServesTheLargeSideAtTheThresholdOrWhenTheSmallHasNothing) {
   EXPECT_EQ(Decide(5, 0, Threshold(1))->worker, 1u);
 }
 
-TEST(DecideLease, AsksTheHolderToGiveWayWhenThePolicyCouldSayOtherwise) {
+TEST(DecideLease, AsksTheHolderToYieldWhenThePolicyCouldDecideOtherwise) {
   EXPECT_EQ(Decide(5, 1, Threshold(3))->yield_at_handoffs, 2);
-  EXPECT_EQ(Decide(5, 4, Threshold(3))->yield_at_handoffs, 2) << "two rows are no three";
-  EXPECT_EQ(Decide(0, 1, Threshold(3))->yield_at_handoffs, 1) << "the small side has work then";
+  EXPECT_EQ(Decide(5, 4, Threshold(3))->yield_at_handoffs, 2)
+      << "two rows are left, fewer than three";
+  EXPECT_EQ(Decide(0, 1, Threshold(3))->yield_at_handoffs, 1) << "then the small side has work";
   EXPECT_EQ(DecideAmong({MemberOf(1, Role::kSmall, 4)}, Threshold(3))->yield_at_handoffs, 0);
 }
 
@@ -70,7 +71,7 @@ TEST(DecideLease, WaitsForAFixedTime) {
   EXPECT_EQ(small->worker, 1u);
   EXPECT_EQ(small->max, absl::Milliseconds(2)) << "7 ms are left, a small step takes 5";
   EXPECT_EQ(small->yield_at_handoffs, 0);
-  EXPECT_EQ(Decide(9, 0, wait)->yield_at_handoffs, 1) << "the wait begins with a row";
+  EXPECT_EQ(Decide(9, 0, wait)->yield_at_handoffs, 1) << "the wait begins with the first row";
   const auto large = Decide(9, 1, {.kind = Kind::kFixedWait, .wait_large_ms = 3});
   EXPECT_EQ(large->worker, 2u);
   EXPECT_EQ(large->outcome, WaitOutcome::kTimer);
@@ -79,16 +80,16 @@ TEST(DecideLease, WaitsForAFixedTime) {
 TEST(DecideLease, ServesTheLongerQueue) {
   const BatchingPolicy longest = {.kind = Kind::kLongestQueue};
   EXPECT_EQ(Decide(6, 3, longest)->worker, 1u);
-  EXPECT_EQ(Decide(6, 3, longest)->yield_at_handoffs, 2) << "4 against 5";
+  EXPECT_EQ(Decide(6, 3, longest)->yield_at_handoffs, 2) << "queues of 4 and 5";
   EXPECT_EQ(Decide(4, 4, longest)->worker, 2u);
-  EXPECT_EQ(Decide(4, 7, longest)->yield_at_handoffs, 2) << "5 against 6";
+  EXPECT_EQ(Decide(4, 7, longest)->yield_at_handoffs, 2) << "queues of 5 and 6";
 }
 
 TEST(DecideLease, LetsTheOtherRoleGoFirstAfterACutOff) {
   EXPECT_EQ(Decide(5, 9, Threshold(3), Role::kLarge)->worker, 1u);
   EXPECT_EQ(Decide(5, 1, Threshold(3), Role::kSmall)->worker, 2u);
   EXPECT_EQ(Decide(5, 1, Threshold(3), Role::kSmall)->outcome, WaitOutcome::kBound);
-  EXPECT_EQ(Decide(0, 9, Threshold(3), Role::kLarge)->worker, 2u) << "nobody else has work";
+  EXPECT_EQ(Decide(0, 9, Threshold(3), Role::kLarge)->worker, 2u) << "no other member has work";
 }
 
 TEST(DecideLease, ServesTheLongestUnservedOfARole) {
@@ -100,18 +101,18 @@ TEST(DecideLease, ServesTheLongestUnservedOfARole) {
   EXPECT_EQ(DecideAmong(members, Threshold(1))->worker, 2u);
 }
 
-TEST(DecideLease, BringsUrgentRowsInTime) {
+TEST(DecideLease, ServesUrgentRowsInTime) {
   std::vector<Member> members = {MemberOf(1, Role::kSmall, 5), MemberOf(2, Role::kLarge, 1)};
   members[1].serve_by = kNow + absl::Milliseconds(30);
   const auto small = DecideAmong(members, Threshold(4));
   EXPECT_EQ(small->worker, 1u);
   EXPECT_EQ(small->max, absl::Milliseconds(25)) << "its last step may begin just before the end";
-  members[1].serve_by = kNow + absl::Milliseconds(5);  // Another small step would be too much.
+  members[1].serve_by = kNow + absl::Milliseconds(5);  // Another small step would be too long.
   const auto large = DecideAmong(members, Threshold(4));
   EXPECT_EQ(large->worker, 2u);
   EXPECT_EQ(large->outcome, WaitOutcome::kBound);
   members[0].serve_by = kNow + absl::Milliseconds(2);
-  EXPECT_EQ(DecideAmong(members, Threshold(4))->worker, 1u) << "more urgent still";
+  EXPECT_EQ(DecideAmong(members, Threshold(4))->worker, 1u) << "its row is more urgent still";
   EXPECT_EQ(DecideAmong(members, Threshold(4))->max, kShortestLease);
 }
 
@@ -127,13 +128,13 @@ TEST_F(HeldLeaseTest, EndsByReturnOfItsLeaseOnly) {
   EXPECT_FALSE(lease_.Return(8, 1, false, start_));
   EXPECT_TRUE(lease_.Return(7, 1, false, start_));
   EXPECT_FALSE(lease_.held());
-  EXPECT_FALSE(lease_.Return(7, 1, false, start_)) << "once";
+  EXPECT_FALSE(lease_.Return(7, 1, false, start_)) << "a lease is returned once";
 }
 
 TEST_F(HeldLeaseTest, RemembersACutOffOfTheLargeSideUntilTheNextGrant) {
   lease_.Grant(7, Role::kLarge, 1, kMax, start_);
   lease_.Return(7, 1, /*rows_left=*/true, start_ + absl::Milliseconds(50));
-  EXPECT_FALSE(lease_.cut_off().has_value()) << "it gave way on its own";
+  EXPECT_FALSE(lease_.cut_off().has_value()) << "it yielded by itself";
   lease_.Grant(7, Role::kLarge, 2, kMax, start_);
   lease_.Return(7, 2, /*rows_left=*/true, start_ + kMax);
   EXPECT_EQ(lease_.cut_off(), Role::kLarge);

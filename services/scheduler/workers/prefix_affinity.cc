@@ -18,7 +18,7 @@ std::vector<uint64_t> PrefixKeys(const std::string& tenant, std::span<const Toke
 }
 
 void SentPrefixes::Add(std::span<const uint64_t> keys) {
-  // From the end, so that of one prompt its start is forgotten last.
+  // In reverse, so that the start of a prompt is forgotten last.
   for (size_t i = keys.size(); i > 0; --i) {
     const auto [place, is_new] = reservations_.try_emplace(keys[i - 1]);
     if (is_new) {

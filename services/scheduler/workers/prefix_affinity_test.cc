@@ -44,10 +44,10 @@ TEST(PrefixAffinity, ForgetsTheLeastRecentlyUsedBeyondItsBound) {
   sent.Add(PrefixKeys("one more", Ids(kPrefixChunk)));
   EXPECT_EQ(sent.size(), kMaxSentPrefixes);
   EXPECT_EQ(sent.Known(kept), 3u);
-  EXPECT_EQ(sent.Known(old), 2u);  // The last chunk of the oldest prompt went.
+  EXPECT_EQ(sent.Known(old), 2u);  // The last chunk of the oldest prompt was dropped.
 }
 
-TEST(PrefixAffinity, SendsTheNextTurnWhereTheLastOneWasUnlessThatWorkerHasMuchMoreToDo) {
+TEST(PrefixAffinity, SendsTheNextChatTurnToTheSameWorkerUnlessItsLoadIsMuchHigher) {
   S s;
   constexpr StreamId kOther = 11;
   s.AttachAll();

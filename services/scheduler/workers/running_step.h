@@ -1,7 +1,7 @@
-// RunningStep is what the scheduler believes that a worker computes now: a step begins when rows
-// are given to a worker that runs nothing, or when a step ended and rows are left, and ends with
-// its StepReport. Durations are as seen from here: from the command that starts a step until its
-// report, one hop more than the worker needs.
+// RunningStep is what the scheduler assumes that a worker computes now. A step begins when a worker
+// that runs nothing gets rows, or when a step ended and rows are left; it ends with its StepReport.
+// Durations are as seen by the scheduler: from the command that starts a step until its report, one
+// handoff latency more than the worker needs.
 // Threads: pure; the values live on the scheduler's loop.
 #pragma once
 
@@ -13,18 +13,19 @@ namespace tokenrouter {
 
 struct RunningStep {
   absl::Time since;
-  int32_t rows = 0;  // 0: nothing runs.
+  int32_t rows = 0;  // 0: no step runs.
   int64_t ids = 0;
-  absl::Duration predicted = absl::ZeroDuration();  // Zero: unknown, no such step was measured yet.
+  // Zero: unknown, because no such step was measured yet.
+  absl::Duration predicted = absl::ZeroDuration();
 
   bool running() const { return rows > 0; }
 };
 
-// Mean time until the end when step times spread by `spread`, relative. REQUIRES: running().
+// The mean remaining time when step times have the relative spread `spread`. REQUIRES: running().
 absl::Duration Remaining(const RunningStep& step, double spread, absl::Time now);
 
-// Whether nobody should wait for the end: there is no prediction, or it is overdue by more than
-// three standard deviations.
+// Whether no row should wait for the step's end: it has no prediction, or it is overdue by more
+// than three standard deviations.
 bool EndUnknown(const RunningStep& step, double spread, absl::Time now);
 
 }  // namespace tokenrouter

@@ -13,7 +13,7 @@ TEST(RunningStep, HasTheRestOfItsPredictionLeft) {
   EXPECT_EQ(Remaining(step, 0, kStart + absl::Milliseconds(5)), absl::Milliseconds(15));
   EXPECT_EQ(Remaining(step, 0, kStart + absl::Milliseconds(25)), absl::ZeroDuration());
   EXPECT_GT(Remaining(step, .1, kStart + kPredicted), absl::Milliseconds(1))
-      << "one that has not ended by then takes longer";
+      << "a step that has not ended by then takes longer";
 }
 
 TEST(RunningStep, IsNotWaitedForWhenItsEndIsUnknown) {

@@ -1,6 +1,6 @@
 // Whether an attached worker is alive. Pure.
-// Any frame is a sign of life; a heartbeat also says how long the running step has taken, so that a
-// slow prefill is told apart from a wedged engine.
+// Any frame is a sign of life. A heartbeat also says how long the running step has taken, which
+// distinguishes a slow prefill from a wedged engine.
 #pragma once
 
 #include "absl/time/time.h"
@@ -11,7 +11,7 @@ namespace tokenrouter {
 struct WorkerPulse {
   absl::Time heard_at;
   absl::Duration step_elapsed = absl::ZeroDuration();    // Zero: no step runs.
-  absl::Duration step_predicted = absl::ZeroDuration();  // Zero: no step has been measured yet.
+  absl::Duration step_predicted = absl::ZeroDuration();  // Zero: no step was measured yet.
 };
 
 enum class WorkerHealth : uint8_t { kAlive, kSilent, kWedged };

@@ -21,7 +21,7 @@ TEST(Watchdog, MeasuresAStepByItsPrediction) {
   constexpr absl::Duration kShort = absl::Milliseconds(1);
   EXPECT_EQ(After({}, absl::Seconds(5), kShort), WorkerHealth::kAlive);
   EXPECT_EQ(After({}, absl::Seconds(6), kShort), WorkerHealth::kWedged);
-  // A prefill that was said to take a second may take twenty.
+  // A prefill that is predicted to take one second may take twenty.
   EXPECT_EQ(After({}, absl::Seconds(19), absl::Seconds(1)), WorkerHealth::kAlive);
   EXPECT_EQ(After({}, absl::Seconds(21), absl::Seconds(1)), WorkerHealth::kWedged);
 }

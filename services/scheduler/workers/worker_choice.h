@@ -1,6 +1,6 @@
 // Which worker of a pool takes a request. Pure: a table in, an index out.
-// Order: the numerics class that wrote before, the most ids still held, the fewest sequences less
-// what its cached KV is worth, the most free blocks, the oldest stream.
+// Order of preference: the numerics class that wrote before, the most ids still held, the fewest
+// sequences less the worth of its cached KV, the most free blocks, the oldest stream.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,22 @@ namespace tokenrouter {
 
 struct WorkerCandidate {
   StreamId stream = 0;
-  bool open_for_new = true;  // False while draining or while it still closes this very request.
-  bool same_class = true;    // Of the tokens that this role wrote already; true if none.
-  Position held = 0;         // Ids of the request that it still has.
+  // False while it drains or has yet to confirm that it closed this request.
+  bool open_for_new = true;
+  bool same_class = true;  // As the tokens that this role wrote already; true if there are none.
+  Position held = 0;       // Ids of the request that it still holds.
   int32_t sequences = 0;
-  int32_t prefix_worth = 0;   // In sequences: prefix_affinity.h.
+  int32_t prefix_worth = 0;   // In sequences (prefix_affinity.h).
   int32_t max_sequences = 0;  // 0: no limit.
   int64_t free_blocks = 0;
-  int64_t lacking_blocks = 0;  // For this request.
+  int64_t lacking_blocks = 0;  // Blocks that it lacks for this request.
 
   bool has_capacity() const {
     return lacking_blocks == 0 && (max_sequences == 0 || sequences < max_sequences);
   }
 };
 
-// Index of the best candidate with room; nothing when there is none.
+// The index of the best candidate with capacity; no value when there is none.
 std::optional<size_t> ChooseWorker(std::span<const WorkerCandidate> candidates);
 
 }  // namespace tokenrouter

@@ -34,7 +34,7 @@ TEST(ChooseWorker, CachedKvOutweighsSomeSequencesMore) {
   EXPECT_EQ(ChooseWorker(std::vector{idle, cached}), 0u);
 }
 
-TEST(ChooseWorker, PassesOverFullAndClosedOnes) {
+TEST(ChooseWorker, SkipsFullAndClosedWorkers) {
   WorkerCandidate full = Candidate(1), closed = Candidate(2), unlimited = Candidate(3);
   full.sequences = 8;
   closed.open_for_new = false;
@@ -44,7 +44,7 @@ TEST(ChooseWorker, PassesOverFullAndClosedOnes) {
   EXPECT_EQ(ChooseWorker(std::vector{full, closed, unlimited}), 2u);
 }
 
-TEST(ChooseWorker, PassesOverOnesWithoutBlocks) {
+TEST(ChooseWorker, SkipsWorkersWithoutBlocks) {
   WorkerCandidate full = Candidate(1), other = Candidate(2);
   full.lacking_blocks = 1;
   EXPECT_EQ(ChooseWorker(std::vector{full}), std::nullopt);

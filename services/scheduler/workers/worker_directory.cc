@@ -9,7 +9,7 @@
 namespace tokenrouter {
 namespace {
 
-// Ids of one sequence that the model allows and the KV of the worker can hold.
+// The longest sequence that the model allows and the KV of the worker can hold.
 int32_t ContextOf(const wire::WorkerHello& hello) {
   const int64_t in_kv = hello.total_blocks() * hello.block_size();
   if (in_kv <= 0) return hello.context_limit();
@@ -135,7 +135,7 @@ void WorkerDirectory::Remove(StreamId stream, absl::Time now) {
 
 void WorkerDirectory::Refresh(Pair* pair) {
   if (pair->workers[0].empty() && pair->workers[1].empty()) return;
-  // A role without workers keeps what its last ones said.
+  // A role without workers keeps the limits of its last workers.
   int32_t context = 0;
   std::string bound;
   int32_t usable = 0;

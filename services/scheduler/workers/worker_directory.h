@@ -1,10 +1,10 @@
 // WorkerDirectory knows the attached workers, the pairs that they form and the devices that they
-// share. It judges a hello; it does not decide who works.
+// share. It judges hellos; it does not decide which worker runs.
 // Ownership: owns its entries; a pointer is valid until Remove.
 // Threads: lives on the scheduler's loop.
-// Units: capacity in blocks and sequences. A pair's limits are 0 while no worker has told them.
+// Units: capacity in blocks and sequences. A pair's limits are 0 until a worker has reported them.
 // Errors: FAILED_PRECONDITION when a worker does not fit its pair, INVALID_ARGUMENT when its hello
-// makes no sense, RESOURCE_EXHAUSTED for one pair too many; messages name both values.
+// is malformed, RESOURCE_EXHAUSTED beyond kMaxPairs pairs; messages name both values.
 #pragma once
 
 #include <cstdint>
@@ -32,19 +32,19 @@
 
 namespace tokenrouter {
 
-// A turn of a large worker that waits for its release.
+// A decode grant on a large worker that waits for its release.
 struct Releasable {
   absl::Time since;
-  int64_t unseen_ids = 0;  // That the worker must read before it can answer.
+  int64_t unseen_ids = 0;  // Uncomputed tokens of the request.
 };
 
-// What a small worker was told about when to wait; see wire::Deferral.
+// The deferral rule and the large steps that were sent to a small worker (wire::Deferral).
 struct ToldDeferral {
   wire::Deferral rule;
-  bool waits = false;  // The rule says more than nothing: it is told of large steps.
-  uint64_t steps = 0;  // Words about large steps so far.
-  int32_t batch = 0;   // Rows of the step that it was told of last; 0: none runs.
-  absl::Time since;    // Of that step.
+  bool waits = false;  // Rows may wait under the rule, so the worker is sent large steps.
+  uint64_t steps = 0;  // Messages about large steps so far.
+  int32_t batch = 0;   // Rows of the last step that was sent; 0: none runs.
+  absl::Time since;    // The start of that step.
 };
 
 struct AttachedWorker {
@@ -59,30 +59,31 @@ struct AttachedWorker {
   bool draining = false;
 
   absl::btree_set<uint64_t> open;     // Requests that have a side here.
-  absl::btree_set<uint64_t> closing;  // Closed by us, not yet confirmed.
-  SentPrefixes sent;                  // Of what was opened here.
-  KvLedger kv;                        // Of the requests in `open` (large side).
-  // Before that time nobody is looked for who could give way to the growth of others.
+  absl::btree_set<uint64_t> closing;  // Closed by the scheduler, not yet confirmed.
+  SentPrefixes sent;                  // The prefixes of what was opened here.
+  KvLedger kv;                        // The KV account of the requests in `open` (large side).
+  // When victims are looked for again after a search for the growth of residents found none.
   absl::Time look_for_growth_at = absl::InfinitePast();
-  // Turns that are not yet released, by request (large side).
+  // Decode grants that are not yet released, by request (large side).
   absl::btree_map<uint64_t, Releasable> releasable;
-  absl::flat_hash_map<std::pair<std::string, uint32_t>, Position> held;  // From an earlier term.
+  // Sequences of an earlier term.
+  absl::flat_hash_map<std::pair<std::string, uint32_t>, Position> held;
 
-  int32_t ready = 0;                             // Requests whose turn may run here now.
-  uint64_t last_lease = 0;                       // Turn number of its last lease.
-  absl::Time granted_at = absl::InfinitePast();  // Of a lease that has seen no step end yet.
-  bool nothing_ready = false;  // It said so when it gave back its lease; cleared by any command.
+  int32_t ready = 0;                             // Requests whose decode grant may run here now.
+  uint64_t last_lease = 0;                       // The id of its last lease.
+  absl::Time granted_at = absl::InfinitePast();  // Of a lease under which no step has ended yet.
+  bool nothing_ready = false;  // Reported at its last lease return; cleared by any command.
   bool told_since_grant = false;
 
   RunningStep step;
-  bool step_from_idle = true;  // It ran nothing before: the step also took the way there and back.
-  int64_t unread_ids = 0;      // Of its ready rows (RequestMachine::Uncomputed).
-  int64_t background_ids = 0;  // Its last StepReport's.
-  // On a shared device, of its rows that are ready: since when the oldest waits, and when one of
-  // them must start at the latest.
+  bool step_from_idle = true;  // It ran nothing before, so the step includes the handoff latency.
+  int64_t unread_ids = 0;      // Uncomputed tokens of its ready rows (RequestMachine::Uncomputed).
+  int64_t background_ids = 0;  // As of its last StepReport.
+  // On a shared device: since when its oldest ready row has waited, and when its most urgent row
+  // must start at the latest.
   absl::Time oldest_ready = absl::InfiniteFuture();
   absl::Time serve_by = absl::InfiniteFuture();
-  // Of its rows that wait for release: when to decide again, and where the present wait ends.
+  // For its rows that wait for release: when to decide again, and when the present wait ends.
   absl::Time release_at = absl::InfiniteFuture();
   absl::Time release_armed = absl::InfiniteFuture();
   ToldDeferral told;
@@ -96,11 +97,12 @@ struct AttachedWorker {
 struct Pair {
   std::string name;
   absl::btree_set<StreamId> workers[kRoles];
-  // When the last worker of a role was lost; the infinite past while there never was one.
+  // When the last worker of a role was lost; the infinite past if there never was one.
   absl::Time empty_since[kRoles] = {absl::InfinitePast(), absl::InfinitePast()};
-  // What all attached workers allow; kept while a role is away so that a pair does not change.
+  // What all attached workers allow. Kept while a role has no worker, so that a pair does not
+  // change.
   int32_t context_limit = 0;
-  std::string context_bound;  // What sets it, in words.
+  std::string context_bound;  // What sets the limit, in words.
   int32_t usable_ids = 0;
   std::vector<int32_t> stop_ids;
   std::string model[kRoles];
@@ -112,7 +114,8 @@ struct Device {
   HeldLease lease;
 };
 
-// Pairs are never forgotten: a peer that invents names must not grow the process.
+// Pairs are never forgotten, so their number is bounded: a peer that invents names must not exhaust
+// memory.
 inline constexpr int kMaxPairs = 1024;
 
 class WorkerDirectory {
@@ -120,12 +123,12 @@ class WorkerDirectory {
   // The number of a pair; a new name gets a new number. REQUIRES: MayKnow(name).
   int PairOf(const std::string& name);
   std::optional<int> FindPair(const std::string& name) const;
-  // Whether the pair is known or there is room for one more.
+  // Whether the pair is known or may still be added.
   bool MayKnow(const std::string& name) const { return pairs() < kMaxPairs || FindPair(name); }
   const Pair& pair(int index) const { return *pairs_[index]; }
   int pairs() const { return static_cast<int>(pairs_.size()); }
 
-  // Whether the hello may join.
+  // Whether a worker with this hello may attach.
   absl::Status Judge(const wire::WorkerHello& hello) const;
   // REQUIRES: Judge(hello) is OK, stream unknown.
   AttachedWorker* Add(StreamId stream, const wire::WorkerHello& hello, absl::Time now);
@@ -139,13 +142,13 @@ class WorkerDirectory {
   const absl::btree_map<StreamId, std::unique_ptr<AttachedWorker>>& workers() const {
     return workers_;
   }
-  // The device that the worker shares; null when it has one of its own.
+  // The device that the worker shares; null on a dedicated device.
   Device* DeviceOf(const AttachedWorker& worker);
-  // Whether the worker takes turns with a worker of the other role.
+  // Whether the worker shares its device with a worker of the other role, and so runs by lease.
   bool NeedsLease(const AttachedWorker& worker) const;
-  // Whether a small and a large worker of the pair take turns on one device.
+  // Whether a small and a large worker of the pair share a device.
   bool SharesDevice(int pair) const;
-  // The longest step that every worker of the pair allows itself; infinite: none has a limit.
+  // The longest step that every worker of the pair allows; infinite when none has a limit.
   absl::Duration MaxStep(int pair) const;
 
  private:
