@@ -1,6 +1,5 @@
 // Whether a submitted request may enter. Pure.
-// Errors: the status says what is wrong with which number and what is allowed; the reason is for
-// machines.
+// Errors: the status names the invalid value and what is allowed; the reason is machine-readable.
 #pragma once
 
 #include <optional>
@@ -21,20 +20,22 @@ struct Refusal {
   std::string message;
 };
 
-// How full the scheduler is.
+// The load of the scheduler.
 struct AdmissionLoad {
   int live = 0;
   int newcomers = 0;       // New requests that wait for their first worker.
-  bool must_wait = false;  // No worker of the first role has room now.
+  bool must_wait = false;  // No worker of the first role has capacity now.
   bool draining = false;
 };
 
-// Ids, authors, state and limits of the message itself. The pair's limits are skipped while they
+// Checks the ids, authors, state and limits of the message itself. The pair's limits are skipped
+// while they are unknown.
 // are unknown.
 std::optional<Refusal> JudgeSubmit(const wire::Submit& submit, const Pair& pair);
-// prompt + max_new_tokens against the pair's context.
+// Checks prompt + max_new_tokens against the pair's context limit.
 std::optional<Refusal> JudgeContext(const wire::GenerationSpec& spec, const Pair& pair);
-// Room. A resumed request is only refused by max_requests: it was admitted before.
+// Checks the load. A resumed request is only refused by max_requests, because it was admitted
+// before.
 std::optional<Refusal> JudgeLoad(const AdmissionLoad& load, bool resumed,
                                  const CoreOptions& options);
 

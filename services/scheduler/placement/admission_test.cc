@@ -30,7 +30,7 @@ class AdmissionTest : public ::testing::Test {
   wire::Submit submit_;
 };
 
-TEST_F(AdmissionTest, LetsAPlainRequestIn) {
+TEST_F(AdmissionTest, AdmitsAPlainRequest) {
   EXPECT_FALSE(JudgeSubmit(submit_, pair_).has_value());
 }
 
@@ -87,7 +87,7 @@ TEST_F(AdmissionTest, RefusesParametersOutOfRange) {
   ExpectRefused("request_id is empty");
 }
 
-TEST(JudgeLoad, RefusesBeyondItsLimitsAndLetsResumedOnesThrough) {
+TEST(JudgeLoad, RefusesBeyondItsLimitsAndAdmitsResumedRequests) {
   CoreOptions options;
   options.max_requests = 10;
   options.max_queued = 2;

@@ -16,7 +16,7 @@ EvictionCandidate Resident(Position known, double until_ms, double resident_ms =
           .resident_for = absl::Milliseconds(resident_ms)};
 }
 
-// As the large model of the h200 curves: 0.128 ms an id, so 256 ids cost 33 ms to compute again.
+// As the large model of the h200 curves: 0.128 ms an id, so recomputing 256 ids costs 33 ms.
 EvictionTerms Terms(EvictionNeed need, int64_t blocks = 0, int32_t residents = 8) {
   return {.need = need, .blocks = blocks, .residents = residents, .id_ms = 0.128};
 }
@@ -29,13 +29,14 @@ TEST(ChooseVictims, EvictsNoneWhereThatDoesNotPay) {
     bool goes;
   };
   const Row rows[] = {
-      {"comes back in 33 ms, costs 33 ms of eight", Resident(256, 33), 8, false},
-      {"the same but alone: the device would stand idle for as long", Resident(256, 33), 1, true},
+      {"comes back in 33 ms, costs 33 ms with eight residents", Resident(256, 33), 8, false},
+      {"the same with one resident: the device would be idle for as long", Resident(256, 33), 1,
+       true},
       {"idle for just its price", Resident(1000, 1025), 8, true},
       {"idle for just less", Resident(1000, 1023), 8, false},
-      {"short, so cheap", Resident(16, 33), 8, true},
-      {"stands still", Resident(256, 1000), 8, true},
-      {"stands still, but very long", Resident(8192, 1000), 8, false},
+      {"short and so cheap", Resident(16, 33), 8, true},
+      {"makes no progress", Resident(256, 1000), 8, true},
+      {"makes no progress, but is very long", Resident(8192, 1000), 8, false},
   };
   for (const Row& row : rows) {
     EXPECT_EQ(
@@ -47,7 +48,7 @@ TEST(ChooseVictims, EvictsNoneWhereThatDoesNotPay) {
 
 TEST(ChooseVictims, ValueIsTimeUntilTheVisitPerIdAndNotLastUse) {
   const std::vector<EvictionCandidate> residents = {
-      Resident(1600, 2000),  // Away for longest, but the dearest: 1.25 ms an id.
+      Resident(1600, 2000),  // Away for longest, but the most expensive: 1.25 ms an id.
       Resident(160, 400),    // 2.5
       Resident(160, 300),    // 1.9
       Resident(16, 20),      // 1.25
@@ -61,14 +62,14 @@ TEST(ChooseVictims, TakesAsManyAsTheBlocksNeedAndNoMore) {
   EXPECT_THAT(ChooseVictims(residents, Terms(EvictionNeed::kGrowth, 2)), ElementsAre(0));
   EXPECT_THAT(ChooseVictims(residents, Terms(EvictionNeed::kGrowth, 6)), ElementsAre(0, 2));
   EXPECT_THAT(ChooseVictims(residents, Terms(EvictionNeed::kGrowth, 20)), ElementsAre(1))
-      << "the long one alone is enough";
+      << "the long one suffices";
   EXPECT_THAT(ChooseVictims(residents, Terms(EvictionNeed::kGrowth, 26)), ElementsAre(0, 2, 1));
   EXPECT_THAT(ChooseVictims(residents, Terms(EvictionNeed::kGrowth, 27)), IsEmpty())
-      << "nobody goes in vain";
+      << "no sequence is evicted in vain";
 }
 
 TEST(ChooseVictims, AnOverdueRequestEvictsAnAmortisedReservation) {
-  // The price among eight is 262 ms; at a share of 10 % it has its time after 2.6 s.
+  // The price with eight residents is 262 ms; at a share of 10 % it is amortised after 2.6 s.
   const std::vector<EvictionCandidate> residents = {Resident(256, 33, 2600),
                                                     Resident(256, 33, 2700)};
   EXPECT_THAT(ChooseVictims(residents, Terms(EvictionNeed::kPays)), IsEmpty());
@@ -81,7 +82,7 @@ TEST(ChooseVictims, AReservationOpenedInBackgroundGivesWayToAnyGrant) {
   EXPECT_THAT(ChooseVictims(residents, Terms(EvictionNeed::kPays)), ElementsAre(1));
 }
 
-TEST(ChooseVictims, NobodyIsChosenOfNobody) {
+TEST(ChooseVictims, NoCandidatesYieldNoVictims) {
   EXPECT_THAT(ChooseVictims({}, Terms(EvictionNeed::kGrowth)), IsEmpty());
 }
 

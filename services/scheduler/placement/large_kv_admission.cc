@@ -8,16 +8,16 @@
 namespace tokenrouter {
 namespace {
 
-// Weight of the pair's mean against a request's own returns.
+// The weight of the pair's mean against a request's own returns.
 constexpr int64_t kPriorReturns = 4;
-// Share of a new observation in the pair's mean.
+// The share of a new observation in the pair's mean.
 constexpr double kMeanGain = 0.02;
-// Before the decode grant has ever come back to a large side of the pair.
+// The estimate before a decode grant has come back to a large side of the pair.
 constexpr absl::Duration kFirstAway = absl::Milliseconds(100);
-// The next visit of a request that stands still is at least so far away.
+// The shortest expected time until the next visit of a request that makes no progress.
 constexpr absl::Duration kStandstill = absl::Seconds(1);
 
-// It writes nothing until its client or a small worker makes it go on.
+// Whether the request writes nothing until its client or a small worker makes it go on.
 bool StandsStill(const RequestMachine& request) {
   return request.credit_blocked() || request.phase() == Phase::kHeld ||
          request.phase() == Phase::kWaiting;
@@ -65,7 +65,7 @@ absl::Duration LargeKvAdmission::UntilVisit(const RequestMachine& request,
   absl::Duration expected =
       (place.away + kPriorReturns * pair_mean) / (place.returns + kPriorReturns);
   if (StandsStill(request)) expected = std::max(expected, kStandstill);
-  // Away for longer than usual: likely to stay so.
+  // A request that has been away for longer than usual is likely to stay away for as long again.
   return std::max(expected, state_->now - place.idle_since);
 }
 
@@ -109,7 +109,8 @@ bool LargeKvAdmission::MakeFor(const RequestMachine& waiting, uint64_t only) {
   const Pair& pair = state_->directory.pair(waiting.origin().pair);
   for (const StreamId stream : pair.workers[Index(Role::kLarge)]) {
     const AttachedWorker& worker = *state_->directory.Find(stream);
-    // A place on a draining worker is of no use, nor is one where it cannot come back yet.
+    // Capacity on a draining worker is useless, as is capacity where the request has yet to be
+    // closed.
     if (worker.draining || worker.closing.contains(waiting.origin().key)) continue;
     const int64_t lacking = worker.kv.LackingFor(waiting.history().size());
     auto victims = VictimsOn(worker, {.need = need, .blocks = lacking}, only);

@@ -1,8 +1,8 @@
-// LargeKvAdmission keeps the account of who has a place in the KV of the large workers
-// (kv_ledger.h), and makes room there by closing sides without the decode grant
-// (eviction_choice.h). Ownership: the state must outlive it. Threads: lives on the scheduler's
-// loop. Cost: O(1) per event; looking for victims goes through the residents, at most once per
-// kLookAgain and worker without success.
+// LargeKvAdmission keeps the account of the KV reservations on large workers (kv_ledger.h), and
+// frees capacity there by closing sides that do not hold the decode grant (eviction_choice.h).
+// Ownership: the state must outlive it. Threads: lives on the scheduler's loop. Cost: O(1) per
+// event; a search for victims goes through the residents, after a failed search at most once per
+// kLookAgain and worker.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tokenrouter {
 
-// How often the residents are looked through while nobody may go.
+// How often the residents are searched while none of them may be evicted.
 inline constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
 
 class LargeKvAdmission {
@@ -25,17 +25,17 @@ class LargeKvAdmission {
 
   // ---- the account ----
   void Opened(const RequestMachine& request, AttachedWorker* worker, bool with_grant);
-  // The decode grant came to an open side, with ids that it had not seen.
+  // The decode grant came to an open side, with ids that the side did not know.
   void Visited(const RequestMachine& request, AttachedWorker* worker);
-  // The history of an open side has grown; others give way if there are too few blocks now. If
-  // nobody can, the worker itself drops and rebuilds KV until somebody can.
+  // The history of an open side has grown. Others are evicted if there are too few blocks now. If
+  // none may be, the worker itself drops and recomputes KV until one may.
   void Grew(const RequestMachine& request, AttachedWorker* worker);
   // The decode grant has left.
   void Left(const RequestMachine& request);
 
-  // ---- room ----
-  // Closes sides so that `waiting` fits on some worker of its pair; `only`: this one or nobody (0:
-  // anybody). False when that cannot be had now.
+  // ---- capacity ----
+  // Closes sides so that `waiting` fits on some worker of its pair. `only`: if non-zero, the only
+  // eviction candidate. False when that is not possible now.
   bool MakeFor(const RequestMachine& waiting, uint64_t only = 0);
 
  private:
@@ -51,8 +51,7 @@ class LargeKvAdmission {
   void Evict(const Victims& victims, EvictionNeed need);
 
   CoreState* const state_;
-  // Of each pair: how long the decode grant stays away from the large side, in the mean of the last
-  // times.
+  // By pair: the recent mean time that the decode grant stays away from the large side.
   mutable absl::flat_hash_map<int, absl::Duration> mean_away_;
 };
 

@@ -1,4 +1,4 @@
-// Places in the KV of large workers: who waits, who gives way, who comes back.
+// KV reservations on large workers: which request waits, which is evicted, which comes back.
 #include "services/scheduler/placement/large_kv_admission.h"
 
 #include <gmock/gmock.h>
@@ -14,7 +14,7 @@ using S = ScriptedScheduler;
 
 constexpr int32_t kBlock = 16;
 
-// The large model takes 1 ms an id, so that histories are dear.
+// The large model takes 1 ms an id, so that histories are expensive to recompute.
 void LearnLargeCurve(S* s) {
   wire::WorkerFrame frame;
   for (const int ids : {1, 50, 100, 1, 50, 100}) {
@@ -57,9 +57,9 @@ void ToSmall(S* s, uint64_t request, uint32_t epoch, Position base) {
   s->Send(S::kLarge, S::HandingOff(S::Row(request, epoch, base, {50}, 2), Role::kSmall));
 }
 
-// Of 16 blocks the first request has eight, and its pen has gone back to the small side. A second
-// one of the same length would need nine.
-void GiveAPlaceToOne(S* s) {
+// Of 16 blocks the first request has eight, and its decode grant has gone back to the small side. A
+// second one of the same length would need nine.
+void ReserveForOne(S* s) {
   AttachWithBlocks(s, 16);
   SubmitLong(s, 1, 120);
   SubmitLong(s, 2, 120);
@@ -73,14 +73,14 @@ const KvLedger& Ledger(const S& s) { return s.core.directory().Find(S::kLarge)->
 
 TEST(LargeKvAdmission, AGrantWithoutBlocksWaitsWhileEvictionDoesNotPay) {
   S s;
-  GiveAPlaceToOne(&s);
+  ReserveForOne(&s);
   s.ForgetFrames();
   ToLarge(&s, 2, 120);
   s.Tick(absl::Milliseconds(20));
   wire::CommandFrame told = s.Told(S::kLarge);
   EXPECT_EQ(told.opens_size() + told.closes_size(), 0) << "it will be back before 122 ms";
   EXPECT_EQ(s.core.large_waiting(), 1u);
-  // The resident ends: its blocks count as free before the worker has confirmed.
+  // The resident ends: its blocks count as free before the worker confirms.
   s.Send(S::kSmall, S::Finished(S::Row(1, 1, 122, {41}), 123));
   told = s.Told(S::kLarge);
   EXPECT_EQ(told.closes_size(), 1);
@@ -90,11 +90,11 @@ TEST(LargeKvAdmission, AGrantWithoutBlocksWaitsWhileEvictionDoesNotPay) {
   EXPECT_EQ(Ledger(s).blocks_in_use(), 8);
 }
 
-TEST(LargeKvAdmission, AResidentThatWaitsForItsClientGivesWayAtOnce) {
+TEST(LargeKvAdmission, AResidentThatWaitsForItsClientIsEvictedAtOnce) {
   CoreOptions options;
   options.credit = 4;
   S s(options);
-  GiveAPlaceToOne(&s);
+  ReserveForOne(&s);
   wire::RowReport credit_blocked = S::Row(1, 1, 122, {41, 42});
   credit_blocked.set_credit_blocked(true);
   s.Send(S::kSmall, credit_blocked);
@@ -103,9 +103,9 @@ TEST(LargeKvAdmission, AResidentThatWaitsForItsClientGivesWayAtOnce) {
   EXPECT_EQ(s.core.large_waiting(), 0u);
 }
 
-TEST(LargeKvAdmission, AResidentThatStaysAwayGivesWay) {
+TEST(LargeKvAdmission, AResidentThatStaysAwayIsEvicted) {
   S s;
-  GiveAPlaceToOne(&s);
+  ReserveForOne(&s);
   ToLarge(&s, 2, 120);
   s.ForgetFrames();
   s.Tick(absl::Milliseconds(200));
@@ -124,7 +124,7 @@ TEST(LargeKvAdmission, AResidentThatStaysAwayGivesWay) {
   EXPECT_EQ(s.core.counters().rebuilt_ids, 123u);
 }
 
-TEST(LargeKvAdmission, TheWorkerThatHasToReadLessAgainMakesRoom) {
+TEST(LargeKvAdmission, TheWorkerWithLessToRecomputeEvicts) {
   constexpr StreamId kOther = S::kLarge + 1;
   S s;
   AttachWithBlocks(&s, 10);
@@ -136,7 +136,7 @@ TEST(LargeKvAdmission, TheWorkerThatHasToReadLessAgainMakesRoom) {
   ToSmall(&s, 1, 1, 121);
   ToLarge(&s, 2, 60);
   s.Send(kOther, S::HandingOff(S::Row(2, 1, 61, {50}, 2), Role::kSmall));
-  s.Tick(absl::Milliseconds(200));  // Longer than either costs to read again.
+  s.Tick(absl::Milliseconds(200));  // Longer than the recomputation of either.
   s.ForgetFrames();
   ToLarge(&s, 3, 100);
   EXPECT_EQ(s.Told(S::kLarge).closes_size(), 0);
@@ -146,12 +146,12 @@ TEST(LargeKvAdmission, TheWorkerThatHasToReadLessAgainMakesRoom) {
   EXPECT_EQ(told.opens_size(), 1);
 }
 
-TEST(LargeKvAdmission, NobodyWaitsForEverBehindResidentsThatComeAndGo) {
+TEST(LargeKvAdmission, NoRequestStarvesBehindResidentsThatComeAndGo) {
   CoreOptions options;
   options.evict_overdue_after = absl::Milliseconds(500);
   options.rebuild_share = 0.5;
   S s(options);
-  GiveAPlaceToOne(&s);
+  ReserveForOne(&s);
   ToLarge(&s, 2, 120);
   Position length = 122;
   while (s.core.large_waiting() > 0 && length < 138) {
@@ -167,7 +167,7 @@ TEST(LargeKvAdmission, NobodyWaitsForEverBehindResidentsThatComeAndGo) {
   EXPECT_EQ(Evicted(s, EvictionNeed::kOverdue), 1u);
 }
 
-TEST(LargeKvAdmission, NobodyOvertakesTheOneThatHasWaitedLongest) {
+TEST(LargeKvAdmission, NoRequestOvertakesTheOneThatHasWaitedLongest) {
   S s;
   AttachWithBlocks(&s, 16);
   SubmitLong(&s, 1, 120);
@@ -193,10 +193,10 @@ TEST(LargeKvAdmission, AResidentThatGrowsTakesTheBlocksOfAnother) {
   for (const uint64_t request : {1, 2}) ToSmall(&s, request, 1, 111);
   s.ForgetFrames();
   s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 112, std::vector<TokenId>(19, 40)), Role::kLarge));
-  EXPECT_EQ(s.Told(S::kLarge).closes_size(), 0) << "nine and seven are all there are";
+  EXPECT_EQ(s.Told(S::kLarge).closes_size(), 0) << "nine and seven are all blocks";
   ToSmall(&s, 1, 1, 131);
   s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 112, {40}), Role::kLarge));
-  EXPECT_EQ(s.Told(S::kLarge).closes_size(), 1) << "the other one, though it will be back";
+  EXPECT_EQ(s.Told(S::kLarge).closes_size(), 1) << "the other one, though it will come back";
   EXPECT_EQ(Evicted(s, EvictionNeed::kGrowth), 1u);
   EXPECT_EQ(Ledger(s).blocks_in_use(), 8);
 }

@@ -89,7 +89,7 @@ bool Placement::TryOpen(RequestMachine* request) {
 
 void Placement::PlaceOn(RequestMachine* request, AttachedWorker* worker) {
   const Pair& pair = state_->directory.pair(worker->pair);
-  // Admission could not check it if no worker had told the pair's limits yet.
+  // Admission could not check the context if no worker had reported the pair's limits yet.
   if (const auto refusal = JudgeContext(request->spec(), pair); refusal && !request->placed()) {
     finisher_->Reject(request, refusal->reason, refusal->code, refusal->message);
     return;

@@ -1,9 +1,11 @@
-// Placement brings the decode grant to a worker: extends an open side, opens one on the best
-// worker, or lets the request wait, under the pair's policy for an empty large pool. New requests
-// wait by age, turns for a place on a large worker by how long they have waited; nobody overtakes
-// there, and room is made by closing sides without the decode grant (large_kv_admission.h). Large
-// sides are opened and fed ahead of their turns as large_prefill says. Threads: lives on the
-// scheduler's loop. A machine that is passed in may have ended (and be gone) when Forward returns.
+// Placement assigns a request's decode grant to a worker: it extends an open side, opens one on the
+// best worker, or lets the request wait, under the pair's policy for an empty large pool. New
+// requests wait by age; requests for a KV reservation on a large worker wait by how long they have
+// waited. No request overtakes there, and capacity is made by evicting sides without the decode
+// grant (large_kv_admission.h). Large sides are opened and fed in the background as large_prefill
+// says.
+// Threads: lives on the scheduler's loop. A machine that is passed in may have ended (and been
+// destroyed) when a method returns.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +21,8 @@
 
 namespace tokenrouter {
 
-// Ids that a large side has not seen before they are forwarded between its turns: a frame and a
-// step of their own must be worth it.
+// The fewest ids unknown to a large side that are forwarded between its decode grants: they must be
+// worth a frame and a step.
 inline constexpr Position kCatchUpChunk = 64;
 
 class Placement {
@@ -29,17 +31,17 @@ class Placement {
   Placement(CoreState* state, RequestFinisher* finisher)
       : state_(state), finisher_(finisher), large_kv_(state) {}
 
-  // The decode grant of this request moves to its side's worker, wherever that is.
+  // Assigns the decode grant of this request to the worker of its side, or lets the request wait.
   void DispatchGrant(RequestMachine* request);
-  // Seats or workers appeared in this pair.
+  // Slots or workers have become available in this pair.
   void RetryWaiting(int pair);
-  // The last worker of a role is gone: what waits for it is judged again.
+  // The last worker of a role is gone: the requests that wait for it are judged again.
   void JudgeWaiting(int pair, Role role);
-  // Opens the side again on the worker that it is open on: the two disagree about the history.
+  // Opens the side again on its present worker, because the two disagree about the history.
   void Reopen(RequestMachine* request, Role role);
-  // Gives places on large workers to turns that wait for one, and makes room for them.
+  // Gives KV reservations on large workers to requests that wait for one, and evicts for them.
   void AdmitToLargeKv(int pair);
-  // The same for every pair: time alone may have made room. At each tick.
+  // The same for every pair, because evictions may become eligible as time passes. At each tick.
   void AdmitToLargeKvAnywhere();
   // The same for the pairs of requests that have ended since the last call.
   void AdmitAfterEnds();
@@ -49,14 +51,14 @@ class Placement {
   void WaitTimer(RequestMachine* request);
   // Forgets a request that ends.
   void Ended(RequestMachine* request);
-  // Forgets all.
+  // Forgets all requests.
   void Clear();
 
   // Whether a worker of this role can take one more sequence now.
   bool HasCapacity(int pair, Role role) const;
-  // Turns that wait for a place on a large worker.
+  // Requests that wait for a KV reservation on a large worker.
   size_t large_waiting() const;
-  // Whether a request waits for a seat on a large worker.
+  // Whether a request waits for a slot on a large worker.
   bool LargeSlotWanted(int pair) const {
     const auto pool = waiting_.find({pair, Role::kLarge});
     return pool != waiting_.end() && !pool->second.empty();
@@ -80,23 +82,23 @@ class Placement {
   // ---- waiting (placement_waiting.cc) ----
   void Wait(RequestMachine* request);
   absl::Time WaitEnd(const RequestMachine& request) const;
-  // It waits no more.
+  // The request waits no more.
   void Forget(RequestMachine* request);
   bool OthersWait(const RequestMachine& request) const;
-  // Null when nobody waits there.
+  // Null when no request waits there.
   WaitLine* LineOf(int pair, Role role);
   bool PoolEmpty(int pair, Role role) const;
-  // A large worker has yet to confirm that it closed this very request.
+  // Whether a large worker has yet to confirm that it closed this very request.
   bool StillCloses(const RequestMachine& request) const;
-  // Its large side has become idle.
+  // The decode grant leaves its large side, which becomes idle.
   void LeaveLarge(RequestMachine* request);
 
   CoreState* const state_;
   RequestFinisher* const finisher_;
   LargeKvAdmission large_kv_;
-  // Small: by age, smaller numbers are older. Large: by the time since which they wait.
+  // Small side: by age, smaller numbers are older. Large side: by the time since which they wait.
   std::map<Pool, WaitLine> waiting_;
-  std::map<int, absl::Time> look_again_;  // By pair: nobody may give way before.
+  std::map<int, absl::Time> look_again_;  // By pair: no resident may be evicted before this time.
   absl::btree_set<int> ended_in_;         // Pairs of AdmitAfterEnds.
   int newcomers_ = 0;
 };

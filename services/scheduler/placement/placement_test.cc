@@ -1,4 +1,4 @@
-// Queues, seats, evictions, holds and credits.
+// Queues, slots, evictions, held handoffs and credits.
 #include "services/scheduler/placement/placement.h"
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using S = ScriptedScheduler;
 
-// One small worker and one large worker with so many seats.
+// One small worker and one large worker, with this many slots each.
 void AttachWithSlots(S* s, int small, int large) {
   wire::WorkerHello hello = S::Hello(Role::kSmall, "small");
   hello.set_max_sequences(small);
@@ -30,7 +30,7 @@ TEST(Placement, QueuesBeyondTheSlotsAndPlacesTheOldestFirst) {
   for (uint64_t handle = 1; handle <= 3; ++handle) s.Submit(handle);
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1);
   s.Cancel(1);
-  EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0) << "the seat is free once the worker says so";
+  EXPECT_EQ(s.Told(S::kSmall).opens_size(), 0) << "the slot is free once the worker confirms";
   s.Closed(S::kSmall, 1);
   const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_EQ(told.opens_size(), 1);
@@ -73,7 +73,7 @@ TEST(Placement, CountsTheWaitForAWorkerFromTheLossOfTheLastOne) {
     S s;
     AttachWithSlots(&s, 1, 1);
     s.Submit(1);
-    s.Submit(2);  // Queues for the only seat, longer than it may wait for a worker.
+    s.Submit(2);  // Queues for the only slot, longer than it may wait for a worker.
     for (int second = 0; second < 30; ++second) {
       s.Beat(S::kSmall);
       s.Tick(absl::Seconds(1));
@@ -122,7 +122,7 @@ TEST(Placement, EvictsAnIdleLargeSideWhenAnotherNeedsTheSlot) {
   EXPECT_EQ(s.core.counters().reopened[Index(Role::kLarge)][Index(ReopenCause::kEvicted)], 1u);
 }
 
-TEST(Placement, EvictsNobodyFromADrainingWorker) {
+TEST(Placement, EvictsNoRequestFromADrainingWorker) {
   S s;
   AttachWithSlots(&s, 8, 1);
   s.Submit(1);
@@ -131,7 +131,7 @@ TEST(Placement, EvictsNobodyFromADrainingWorker) {
   s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
   ASSERT_TRUE(s.core.DrainWorker("large").ok());
   s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
-  EXPECT_EQ(s.Told(S::kLarge).closes_size(), 0) << "its seat could not be given to anybody";
+  EXPECT_EQ(s.Told(S::kLarge).closes_size(), 0) << "its slot could not be given to any request";
 }
 
 TEST(Placement, SpreadsRequestsByLoad) {
@@ -144,24 +144,24 @@ TEST(Placement, SpreadsRequestsByLoad) {
   EXPECT_EQ(s.Told(11).opens_size(), 2);
 }
 
-TEST(Placement, GivesADrainingWorkerNothingNew) {
+TEST(Placement, SendsADrainingWorkerNoNewRequests) {
   S s;
   s.AttachAll();
   s.Submit(1);
   s.Attach(Role::kSmall, 11);
   s.ForgetFrames();
   ASSERT_TRUE(s.core.DrainWorker("worker-10").ok());
-  EXPECT_FALSE(s.core.DrainWorker("nobody").ok());
+  EXPECT_FALSE(s.core.DrainWorker("unknown").ok());
   s.Submit(2);
   wire::CommandFrame told = s.Told(S::kSmall);
   EXPECT_TRUE(told.drain());
   EXPECT_EQ(told.opens_size(), 0);
   EXPECT_EQ(s.Told(11).opens_size(), 1);
   s.Send(S::kSmall, S::Row(1, 1, 3, {40}));
-  EXPECT_EQ(s.Heard().chunks_size(), 1) << "what it has goes on";
+  EXPECT_EQ(s.Heard().chunks_size(), 1) << "what it has open goes on";
 }
 
-TEST(Placement, ChecksTheContextOnceAWorkerHasToldIt) {
+TEST(Placement, ChecksTheContextOnceAWorkerHasReportedIt) {
   S s;
   s.Connect();
   wire::Submit submit = S::MakeSubmit(1);
@@ -183,7 +183,7 @@ TEST(Release, FollowsThePolicy) {
   for (const uint64_t handle : {1, 2, 3}) s.Submit(handle);
   s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
   wire::CommandFrame told = s.Told(S::kLarge);
-  EXPECT_EQ(told.opens_size(), 1) << "ids travel at once";
+  EXPECT_EQ(told.opens_size(), 1) << "ids are sent at once";
   EXPECT_EQ(told.releases_size(), 0);
   EXPECT_EQ(s.core.OldestLargeWait(s.now + absl::Seconds(1)), absl::Seconds(1));
   s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
@@ -204,7 +204,7 @@ TEST(Release, ForgetsARowThatWasCancelledWhileItWaited) {
 
 // ---- credits ----
 
-TEST(CreditFlow, RaisesWithAcknowledgementsAndUnparks) {
+TEST(CreditFlow, RaisesWithAcknowledgementsAndUnblocks) {
   CoreOptions options;
   options.credit = 4;
   S s(options);
@@ -237,7 +237,7 @@ TEST(CreditFlow, GoesWithTheGrantToTheOtherSide) {
   EXPECT_EQ(told.credits(0).until(), 5 + 4);
 }
 
-TEST(CreditFlow, DropsAClientThatReadsNothing) {
+TEST(CreditFlow, DropsAClientThatAcknowledgesNothing) {
   CoreOptions options;
   options.credit = 2;
   options.client_stall = absl::Seconds(2);
@@ -271,7 +271,7 @@ TEST(CreditFlow, HoldsAHandoffWithStopStringsUntilTheClientCaughtUp) {
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
 }
 
-TEST(CreditFlow, DropsAClientThatNeverLetsAHeldHandoffGo) {
+TEST(CreditFlow, DropsAClientWhoseHandoffIsHeldForTooLong) {
   CoreOptions options;
   options.client_stall = absl::Seconds(2);
   S s(options);

@@ -12,7 +12,7 @@ namespace tokenrouter {
 
 void Placement::Wait(RequestMachine* request) {
   if (request->grant().own) {
-    // The large side was the scheduler's wish: routed service can go on at once.
+    // Large-only service was the scheduler's choice, so routed service can go on at once.
     request->RestoreAlgorithmGrant();
     DispatchGrant(request);
     return;
@@ -53,8 +53,8 @@ absl::Time Placement::WaitEnd(const RequestMachine& request) const {
   }
   const absl::Time seat = queued + state_->options.admission_timeout;
   if (!PoolEmpty(pair, role)) return seat;
-  // The time that it queued for a full worker is not held against it, but a pool that comes and
-  // goes does not make it wait for ever.
+  // The time in the queue of a full pool does not count against it, but a pool that comes and goes
+  // must not make it wait without end.
   const absl::Time empty = state_->directory.pair(pair).empty_since[Index(role)];
   const absl::Duration wait = role == Role::kSmall ? state_->options.no_small_worker_timeout
                                                    : state_->options.no_large_worker_timeout;
@@ -82,7 +82,7 @@ void Placement::WaitTimer(RequestMachine* request) {
   const std::string waited = absl::FormatDuration(state_->now - request->phase_since());
   finisher_->Reject(request, reason, code,
                     absl::StrCat("waited ", waited, " for a ", RoleName(role), " worker of pair ",
-                                 request->spec().pair(), " with room"));
+                                 request->spec().pair(), " with capacity"));
 }
 
 void Placement::Forget(RequestMachine* request) {
@@ -139,8 +139,8 @@ bool Placement::HasCapacity(int pair, Role role) const {
 
 void Placement::RetryWaiting(int pair) {
   if (WaitLine* const line = LineOf(pair, Role::kSmall)) {
-    // Placing changes the line, so each step looks for the next one: a frame that frees one seat
-    // costs one request, however many wait.
+    // Placing changes the queue, so each step looks for the next request: a frame that frees one
+    // slot costs one request, however many wait.
     std::optional<WaitLine::Spot> spot;
     while (HasCapacity(pair, Role::kSmall) && (spot = line->Next(spot))) {
       RequestMachine* const request = state_->requests.Find(spot->second);
@@ -173,7 +173,7 @@ void Placement::AdmitToLargeKv(int pair) {
     RequestMachine* const request = state_->requests.Find(spot->second);
     AttachedWorker* worker = Choose(*request, Role::kLarge);
     if (worker == nullptr && freeing > 0) {
-      --freeing;  // A seat is on its way to it.
+      --freeing;  // A slot is being freed for it.
       continue;
     }
     if (worker == nullptr && StillCloses(*request)) continue;
@@ -186,7 +186,7 @@ void Placement::AdmitToLargeKv(int pair) {
       }
       worker = Choose(*request, Role::kLarge);
     }
-    // Without a worker even now: the seat is free once its owner says so.
+    // If there is no worker even now, the slot becomes free once the worker confirms the close.
     if (worker != nullptr) PlaceOn(request, worker);
   }
 }

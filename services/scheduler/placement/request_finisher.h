@@ -1,6 +1,6 @@
-// RequestFinisher ends requests: closes both sides, tells the gateway, forgets the request. Every
-// request goes through exactly one of its three functions exactly once. Threads: lives on the
-// scheduler's loop. The machine is gone when a function returns.
+// RequestFinisher ends requests: it closes both sides, notifies the gateway and forgets the
+// request. Every request goes through exactly one of its three functions exactly once.
+// Threads: lives on the scheduler's loop. The machine is gone when a function returns.
 #pragma once
 
 #include <string>
@@ -17,12 +17,12 @@ class RequestFinisher {
   explicit RequestFinisher(CoreState* state) : state_(state) {}
 
   // Ends at finish.position (at most the committed length). `last` is the chunk that carries the
-  // end; null: one of its own. Ids of `last` at or beyond the position are cut.
+  // end; null: a chunk of its own. Ids of `last` at or beyond the position are cut.
   void Finish(RequestMachine* request, wire::Finish finish, wire::TokenChunk* last = nullptr);
   // The request could not go on.
   void Reject(RequestMachine* request, RejectReason reason, absl::StatusCode code,
               const std::string& message);
-  // Its gateway is gone: nobody is told.
+  // Its gateway is gone, so no message is sent.
   void Abandon(RequestMachine* request);
 
   // Called for each request that ends, while it still exists.
@@ -38,7 +38,7 @@ class RequestFinisher {
 // Closes one side of a request that goes on or ends. The worker confirms later.
 void CloseSide(CoreState* state, RequestMachine* request, Role role, ReopenCause cause);
 
-// Says no to something that never became a request, or stopped being one.
+// Rejects a submit that never became a request, or a request that stops being one.
 void FillRejection(CoreState* state, StreamId gateway, uint64_t handle, RejectReason reason,
                    absl::StatusCode code, const std::string& message);
 
