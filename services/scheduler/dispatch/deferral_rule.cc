@@ -5,6 +5,7 @@
 namespace tokenrouter {
 namespace {
 
+// The smallest change of the relative spread that is worth a message.
 constexpr double kSpreadStep = 0.03;
 
 }  // namespace
@@ -31,17 +32,17 @@ wire::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, abs
   return rule;
 }
 
-bool DeferralDiffers(const wire::Deferral& told, const wire::Deferral& now) {
-  return told.least_rows() != now.least_rows() || told.wait_us() != now.wait_us() ||
-         told.beta() != now.beta() || told.cap_us() != now.cap_us() ||
-         std::abs(told.step_spread() - now.step_spread()) > kSpreadStep;
+bool DeferralDiffers(const wire::Deferral& sent, const wire::Deferral& now) {
+  return sent.least_rows() != now.least_rows() || sent.wait_us() != now.wait_us() ||
+         sent.beta() != now.beta() || sent.cap_us() != now.cap_us() ||
+         std::abs(sent.step_spread() - now.step_spread()) > kSpreadStep;
 }
 
 std::optional<LargeStep> RelevantStep(std::span<const LargeStep> steps) {
   std::optional<LargeStep> soonest;
   const auto end = [](const LargeStep& large) { return large.step.since + large.step.predicted; };
   for (const LargeStep& large : steps) {
-    // Nobody can wait for an end that is not foreseen.
+    // No row can wait for an end that is not predicted.
     if (large.rows_from_here == 0 || large.step.predicted <= absl::ZeroDuration()) continue;
     if (!soonest || end(large) < end(*soonest)) soonest = large;
   }

@@ -1,4 +1,4 @@
-// What a small worker with a device of its own is told about waiting. Pure.
+// The deferral rule that is sent to a small worker on a dedicated device. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@
 
 namespace tokenrouter {
 
-// All fields 0 where nothing waits. `large_spread`: relative spread of large steps.
+// All fields are 0 where no row waits. `large_spread`: the relative spread of large steps.
 wire::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, absl::Duration cap);
 
-// Whether the worker must be told: the rule itself differs, or the spread by more than a few
+// Whether the rule must be sent again: the rule itself differs, or the spread by more than a few
 // hundredths.
-bool DeferralDiffers(const wire::Deferral& told, const wire::Deferral& now);
+bool DeferralDiffers(const wire::Deferral& sent, const wire::Deferral& now);
 
-// A step of a large worker, and how many of its rows have their small side on the worker that is to
-// be told.
+// A step of a large worker, and how many of its rows have their small side on the small worker that
+// the step is sent to.
 struct LargeStep {
   RunningStep step;
   int32_t rows_from_here = 0;
 };
 
-// The step that ends soonest of those with rows from here; nothing: the large side does nothing for
-// this worker.
+// The step that ends soonest among those with rows from that worker. No value when no such step has
+// a predicted end.
 std::optional<LargeStep> RelevantStep(std::span<const LargeStep> steps);
 
 }  // namespace tokenrouter

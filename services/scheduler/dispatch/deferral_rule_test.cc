@@ -16,7 +16,7 @@ TEST(DeferralRule, SaysWhatThePolicySays) {
   EXPECT_EQ(DeferralOf({.kind = Kind::kGreedy}, .1, kCap).ByteSizeLong(), 0u);
   EXPECT_EQ(DeferralOf({.kind = Kind::kLongestQueue}, .1, kCap).ByteSizeLong(), 0u);
   EXPECT_EQ(DeferralOf({.kind = Kind::kStatic, .m_small = 1}, .1, kCap).ByteSizeLong(), 0u)
-      << "one row is always there";
+      << "one ready row is always there";
   const wire::Deferral rows = DeferralOf({.kind = Kind::kStatic, .m_small = 3}, .1, kCap);
   EXPECT_EQ(rows.least_rows(), 3);
   EXPECT_EQ(rows.cap_us(), 1'000'000);
@@ -27,14 +27,14 @@ TEST(DeferralRule, SaysWhatThePolicySays) {
 }
 
 TEST(DeferralRule, IsSentAgainOnlyWhenItChanged) {
-  const wire::Deferral told = DeferralOf({.kind = Kind::kModel, .beta = .7}, .1, kCap);
-  EXPECT_FALSE(DeferralDiffers(told, DeferralOf({.kind = Kind::kModel, .beta = .7}, .12, kCap)));
-  EXPECT_TRUE(DeferralDiffers(told, DeferralOf({.kind = Kind::kModel, .beta = .7}, .2, kCap)));
-  EXPECT_TRUE(DeferralDiffers(told, DeferralOf({.kind = Kind::kModel, .beta = 1}, .1, kCap)));
-  EXPECT_TRUE(DeferralDiffers(told, {}));
+  const wire::Deferral sent = DeferralOf({.kind = Kind::kModel, .beta = .7}, .1, kCap);
+  EXPECT_FALSE(DeferralDiffers(sent, DeferralOf({.kind = Kind::kModel, .beta = .7}, .12, kCap)));
+  EXPECT_TRUE(DeferralDiffers(sent, DeferralOf({.kind = Kind::kModel, .beta = .7}, .2, kCap)));
+  EXPECT_TRUE(DeferralDiffers(sent, DeferralOf({.kind = Kind::kModel, .beta = 1}, .1, kCap)));
+  EXPECT_TRUE(DeferralDiffers(sent, {}));
 }
 
-TEST(RelevantStep, EndsSoonestAmongThoseWithRowsFromHere) {
+TEST(RelevantStep, EndsSoonestAmongThoseWithRowsFromThisWorker) {
   const auto step = [](double started_ms_ago, double predicted_ms, int rows_from_here) {
     return LargeStep{{.since = kNow - absl::Milliseconds(started_ms_ago),
                       .rows = 4,

@@ -16,8 +16,9 @@ void DeviceLeases::OnReturn(AttachedWorker* worker, const wire::LeaseReturn& lea
   }
   CountOutcome(worker->role, LeaseOutcome::kReturned);
   RestartQueueTimers(*state_, worker);
-  // It can run nothing of what we count as ready (its memory is full, say): granting again at once
-  // would only spin. A command that was under way when it said so speaks against that.
+  // A holder that returns the lease with no ready row cannot run any row that counts as ready here,
+  // for example because its memory is full; granting again at once would only spin. If a command
+  // was on its way when it reported that, the report is outdated.
   worker->nothing_ready = lease.ready() == 0 && !worker->told_since_grant;
 }
 
@@ -89,7 +90,7 @@ void DeviceLeases::GrantOn(Device* device) {
   worker->last_lease = last_lease_;
   worker->told_since_grant = false;
   worker->granted_at = state_->now;
-  Tell(*worker, max_ms, decision->yield_at_handoffs);
+  SendLease(*worker, max_ms, decision->yield_at_handoffs);
 }
 
 void DeviceLeases::ShortenOn(Device* device) {
@@ -103,10 +104,11 @@ void DeviceLeases::ShortenOn(Device* device) {
   if (state_->now + left + kShortestLease > device->lease.ends()) return;
   const int64_t max_ms = absl::ToInt64Milliseconds(left);
   device->lease.Shorten(state_->now + absl::Milliseconds(max_ms));
-  Tell(*state_->directory.Find(holder->worker), max_ms, /*yield_at_handoffs=*/0);
+  SendLease(*state_->directory.Find(holder->worker), max_ms, /*yield_at_handoffs=*/0);
 }
 
-void DeviceLeases::Tell(const AttachedWorker& worker, int64_t max_ms, int32_t yield_at_handoffs) {
+void DeviceLeases::SendLease(const AttachedWorker& worker, int64_t max_ms,
+                             int32_t yield_at_handoffs) {
   wire::Lease* const lease = state_->outbox.workers.Get(worker.stream).mutable_lease();
   lease->set_lease_id(worker.last_lease);
   lease->set_max_ms(static_cast<int32_t>(max_ms));

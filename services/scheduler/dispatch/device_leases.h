@@ -21,15 +21,15 @@ class DeviceLeases {
   // REQUIRES: called before the worker leaves the directory.
   void OnGone(const AttachedWorker& worker);
   void ExpireDue();
-  // Grants every free device to whoever should run now, and cuts turns short for what has become
-  // urgent meanwhile.
+  // Grants every free device to the worker that should run now, and shortens leases in force for
+  // rows that have become urgent.
   void GrantFree();
 
  private:
   LeaseSnapshot SnapshotOf(const Device& device);
   void GrantOn(Device* device);
   void ShortenOn(Device* device);
-  void Tell(const AttachedWorker& worker, int64_t max_ms, int32_t yield_at_handoffs);
+  void SendLease(const AttachedWorker& worker, int64_t max_ms, int32_t yield_at_handoffs);
   void CountOutcome(Role role, LeaseOutcome outcome);
 
   CoreState* const state_;

@@ -24,23 +24,23 @@ double Predict(const StepTimeEstimator* curve, int rows, int64_t ids) {
   return curve == nullptr ? 0.0 : curve->Predict(rows, ids);
 }
 
-// The earliest time by which some row must be on its way.
+// The earliest time by which some row must be released.
 absl::Time EarliestBound(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   const absl::Duration step = absl::Milliseconds(
       Predict(rule.large, static_cast<int>(snapshot.waiting.size()), UnseenIds(snapshot)));
   absl::Time earliest = absl::InfiniteFuture();
   for (const auto& row : snapshot.waiting) {
-    earliest = std::min(earliest, ServeBy(row.bound, step + rule.hop));
+    earliest = std::min(earliest, ServeBy(row.bound, step + rule.handoff_latency));
   }
   return earliest;
 }
 
-// tau* of the waiting rows against `arrivals` more, in milliseconds.
+// The threshold tau* of the waiting rows against `arrivals` more, in milliseconds.
 double WaitThreshold(const ReleaseSnapshot& snapshot, const ReleaseRule& rule, double arrivals) {
   const int k = static_cast<int>(snapshot.waiting.size());
   const int n = std::max(1, static_cast<int>(arrivals + 0.5));
   const int64_t ids = UnseenIds(snapshot);
-  // A routed row brings everything that the small model wrote since the last visit.
+  // A routed row brings everything that the small model wrote since the row's last visit.
   const auto coming = static_cast<int64_t>(std::lround(n / rule.routed));
   return DelayBalanceThreshold({.ready = Predict(rule.large, k, ids),
                                 .arrivals = Predict(rule.large, n, coming),
@@ -48,18 +48,18 @@ double WaitThreshold(const ReleaseSnapshot& snapshot, const ReleaseRule& rule, d
                                k, arrivals, rule.policy.beta);
 }
 
-// Rows of the large worker's own step that will run on: they start its next step, wait or not.
+// Rows of the large worker's own step that continue decoding: they start its next step in any case.
 double Staying(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   return snapshot.own.running() ? (1 - rule.returned) * snapshot.own.rows : 0.0;
 }
 
-// Rows of that step that the small side gets back.
+// Rows of that step that return to the small side.
 double Returning(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   return snapshot.own.running() ? rule.returned * snapshot.own.rows : 0.0;
 }
 
 // Whether the large worker goes on by itself when its own step ends. Rows that reach it a little
-// too late then wait for a whole step, and holding them back would make no step fuller.
+// too late then wait for a whole step, and holding them back would fill no step.
 bool GoesOn(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   return snapshot.own.running() && (Staying(snapshot, rule) >= 0.5 || snapshot.background_ids > 0);
 }
@@ -68,15 +68,16 @@ bool NothingComes(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   return snapshot.busy_small == 0 && Returning(snapshot, rule) < 0.5;
 }
 
-// Until rows that are released reach the large worker as its own step of `predicted` ends.
+// How long rows may still be held so that they reach the large worker as its own step of
+// `predicted` ends.
 absl::Duration UntilFree(const ReleaseSnapshot& snapshot, const ReleaseRule& rule,
                          absl::Duration predicted) {
   if (!snapshot.own.running()) return absl::ZeroDuration();
-  const absl::Duration left = snapshot.own.since + predicted - rule.hop - snapshot.now;
+  const absl::Duration left = snapshot.own.since + predicted - rule.handoff_latency - snapshot.now;
   return std::max(absl::ZeroDuration(), left);
 }
 
-// The least that its own step takes: one id a row.
+// The shortest time that its own step can take: one id per row.
 absl::Duration LeastOfOwn(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   const RunningStep& own = snapshot.own;
   const double beyond =
@@ -86,13 +87,13 @@ absl::Duration LeastOfOwn(const ReleaseSnapshot& snapshot, const ReleaseRule& ru
 
 // The end of a small step.
 struct Event {
-  absl::Duration wait;       // That it costs: what its own step takes costs nothing.
-  absl::Duration predicted;  // Of the small step.
+  absl::Duration wait;  // The cost of waiting for it: time while the own step runs costs nothing.
+  absl::Duration predicted;  // The predicted time of the small step.
   int32_t rows = 0;
 };
 
-// Ends that can be foreseen, soonest first: of the small steps that run, and when all of those end
-// before the large worker's own step, of the one that its rows will start.
+// Predictable ends, soonest first: of the running small steps, and when all of those end before the
+// large worker's own step, of the small step that its rows will start.
 std::vector<Event> EventsOf(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   const absl::Duration free = UntilFree(snapshot, rule, snapshot.own.predicted);
   const double spread = rule.small->RelativeSpread();
@@ -106,8 +107,9 @@ std::vector<Event> EventsOf(const ReleaseSnapshot& snapshot, const ReleaseRule& 
   }
   const auto back = static_cast<int32_t>(std::lround(Returning(snapshot, rule)));
   if (back > 0 && last == absl::ZeroDuration()) {
-    // There, and back again.
-    const absl::Duration step = 2 * rule.hop + absl::Milliseconds(rule.small->Predict(back, back));
+    // The handoff latency counts both ways.
+    const absl::Duration step =
+        2 * rule.handoff_latency + absl::Milliseconds(rule.small->Predict(back, back));
     events.push_back({step, step, back});
   }
   std::sort(events.begin(), events.end(),
@@ -116,7 +118,8 @@ std::vector<Event> EventsOf(const ReleaseSnapshot& snapshot, const ReleaseRule& 
   return events;
 }
 
-// Waits for the first of the coming ends that is near enough for what arrives until then.
+// Waits for the first of the predicted ends that is near enough for the rows that arrive until
+// then.
 ReleaseDecision Balance(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   if (snapshot.armed <= snapshot.now) return Release(WaitOutcome::kTimer);
   if (NothingComes(snapshot, rule)) return Release(WaitOutcome::kIdle);
@@ -180,7 +183,7 @@ ReleaseDecision DecideRelease(const ReleaseSnapshot& snapshot, const ReleaseRule
   const absl::Time bound = EarliestBound(snapshot, rule);
   if (snapshot.now >= bound) return Release(WaitOutcome::kBound);
   ReleaseDecision decision;
-  // Rows that come too early wait at the worker, rows that come too late find it idle.
+  // Rows released too early wait at the worker; rows released too late find it idle.
   const absl::Duration hold = UntilFree(snapshot, rule, LeastOfOwn(snapshot, rule));
   if (hold > absl::ZeroDuration() && !GoesOn(snapshot, rule)) {
     decision.until = snapshot.now + hold;

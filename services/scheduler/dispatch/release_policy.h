@@ -1,15 +1,15 @@
-// When the rows that wait for a large worker with a device of its own may run. Pure: a snapshot in,
-// all of them now or a time until which they wait. On a device that both sides share rows are
-// released at once and turns decide (lease_policy.h).
+// When the rows that wait for a large worker on a dedicated device may run. Pure: a snapshot in,
+// and either all rows are released now or a time until which they wait comes out. On a shared
+// device rows are released at once and the lease decides (lease_policy.h).
 //   greedy, longest queue  at once
-//   static                 with m_large rows, or when the small side has nothing
+//   static                 with m_large rows, or when the small side has no rows to run
 //   fixed wait             once the oldest row has waited wait_large_ms
-//   model                  delay balance against the small steps that run (batching model, 5a)
-// Except under greedy rows wait while the large worker itself runs a step, so that whatever comes
-// meanwhile joins them; the decision is taken one hop before the least that this step takes and
-// foresees the small step that its rows will start. A worker that goes on by itself when the step
-// ends (rows that write on, histories read ahead) gets its rows at once: it would not wait for
-// them.
+//   model                  delay balance against the running small steps (batching model, 5a)
+// Except under greedy, rows wait while the large worker itself runs a step, so that rows which
+// arrive meanwhile join them. The decision is taken one handoff latency before the earliest end of
+// that step and takes into account the small step that its rows will start. A worker that goes on
+// by itself when the step ends (because rows continue decoding or background prefill is left) gets
+// its rows at once: it would not wait for them.
 #pragma once
 
 #include <cstdint>
@@ -27,44 +27,45 @@ namespace tokenrouter {
 // What governs a pair's waits.
 struct ReleaseRule {
   BatchingPolicy policy;
-  // Null or without observations: nobody waits for a step of that side.
+  // Null or without observations: no row waits for a step of that side.
   const StepTimeEstimator* small = nullptr;
   const StepTimeEstimator* large = nullptr;
-  double routed = 0;  // Mean probability that a small row leaves for the large side.
-  // Lower confidence bound of the same: overestimating it costs more than it gains.
+  double routed = 0;  // Mean probability that a small row hands off to the large side.
+  // Its lower confidence bound, because overestimating it costs more than it gains.
   double routed_lower = 0;
-  double returned = 1;                        // Mean probability that a large row goes back.
-  absl::Duration hop = absl::ZeroDuration();  // From a step's end until its row can run elsewhere.
+  double returned = 1;  // Mean probability that a large row hands off to the small side.
+  // The handoff latency: from a step's end until its row can run elsewhere.
+  absl::Duration handoff_latency = absl::ZeroDuration();
 };
 
 struct ReleaseSnapshot {
   struct Row {
     uint64_t request = 0;
     absl::Time since;
-    int64_t unseen_ids = 0;  // That the worker must read before it can answer.
+    int64_t unseen_ids = 0;  // Uncomputed tokens of the row.
     WaitBound bound;
   };
   absl::Time now;
   std::span<const Row> waiting;        // At least one.
-  RunningStep own;                     // Of the large worker.
-  int64_t background_ids = 0;          // Of rows without a turn that it reads whenever it can.
-  std::span<const RunningStep> small;  // Steps that the pair's small workers run.
-  int32_t busy_small = 0;              // Rows ready or running there.
-  // Where the present wait for a small step ends whatever happens; infinite: none is armed.
+  RunningStep own;                     // The running step of the large worker.
+  int64_t background_ids = 0;          // Uncomputed ids left for its background prefill.
+  std::span<const RunningStep> small;  // Running steps of the pair's small workers.
+  int32_t busy_small = 0;              // Rows ready or running on those workers.
+  // When the present wait for a small step ends in any case; infinite: no wait is armed.
   absl::Time armed = absl::InfiniteFuture();
 };
 
 struct ReleaseDecision {
   bool release = false;
-  WaitOutcome outcome = WaitOutcome::kImmediate;  // Why; means something with `release`.
-  absl::Time until = absl::InfiniteFuture();      // Otherwise: decide again then.
-  absl::Time armed = absl::InfiniteFuture();      // For the next snapshot of this wait.
+  WaitOutcome outcome = WaitOutcome::kImmediate;  // Why; valid only with `release`.
+  absl::Time until = absl::InfiniteFuture();      // Without `release`: when to decide again.
+  absl::Time armed = absl::InfiniteFuture();      // `armed` of the next snapshot of this wait.
 };
 
-// Steps of small workers that one decision looks at, the soonest ones.
+// The most small steps that one decision considers, the soonest first.
 inline constexpr size_t kMaxEvents = 8;
 
-// Whether rows ever wait under the policy; where they do not, nothing needs to be looked at.
+// Whether rows ever wait under the policy. If not, no snapshot is needed.
 bool MayWait(const BatchingPolicy& policy);
 
 ReleaseDecision DecideRelease(const ReleaseSnapshot& snapshot, const ReleaseRule& rule);

@@ -30,7 +30,7 @@ class LargeReleaseTest : public ::testing::Test {
  protected:
   static constexpr double kRouted = 0.1;
 
-  // Rows that came `waited` ago, one unseen id each unless said otherwise.
+  // Adds rows that came `waited` ago, with one uncomputed token each unless `ids` says otherwise.
   void Wait(int rows, absl::Duration waited = absl::ZeroDuration(), int64_t ids = 1) {
     for (int i = 0; i < rows; ++i) {
       rows_.push_back({.request = rows_.size() + 1, .since = kNow - waited, .unseen_ids = ids});
@@ -60,7 +60,7 @@ class LargeReleaseTest : public ::testing::Test {
   ReleaseSnapshot snapshot_ = {.now = kNow};
 };
 
-TEST_F(LargeReleaseTest, GreedyLetsEverythingGo) {
+TEST_F(LargeReleaseTest, GreedyReleasesAllRows) {
   Wait(1);
   snapshot_.own = {.since = kNow, .rows = 4, .predicted = Ms(30)};
   for (const Kind kind : {Kind::kGreedy, Kind::kLongestQueue}) {
@@ -75,7 +75,7 @@ TEST_F(LargeReleaseTest, StaticWaitsForRowsWhileTheSmallSideIsBusy) {
   Wait(2);
   snapshot_.busy_small = 1;
   EXPECT_FALSE(Decide(three).release);
-  EXPECT_EQ(Decide(three).until, absl::InfiniteFuture()) << "something else will tell";
+  EXPECT_EQ(Decide(three).until, absl::InfiniteFuture()) << "an event decides again, not a time";
   snapshot_.busy_small = 0;
   EXPECT_EQ(Decide(three).outcome, WaitOutcome::kIdle);
   snapshot_.busy_small = 1;
@@ -122,13 +122,14 @@ TEST_F(LargeReleaseTest, BalanceFollowsTheModelsOtherVectors) {
 
 TEST_F(LargeReleaseTest, BalanceTakesTheEndsOfSeveralWorkersTogether) {
   Wait(1);
-  SmallStep(1, Ms(10), Ms(2.5));  // Brings too little alone.
+  SmallStep(1, Ms(10), Ms(2.5));  // Brings too few rows by itself.
   EXPECT_TRUE(Decide({.kind = Kind::kModel}).release);
   SmallStep(4, Ms(10), Ms(5));
-  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release) << "both are worth five milliseconds";
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release)
+      << "both together are worth five milliseconds";
 }
 
-TEST_F(LargeReleaseTest, BalanceWaitsForNothingThatIsUnknownOrOverdue) {
+TEST_F(LargeReleaseTest, BalanceWaitsForNoStepThatIsUnknownOrOverdue) {
   Wait(1);
   EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kIdle);
   SmallStep(4, absl::ZeroDuration(), absl::ZeroDuration());
@@ -152,9 +153,9 @@ TEST_F(LargeReleaseTest, TheTimerOfAWaitIsArmedOnceAndEndsIt) {
   EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kTimer);
 }
 
-TEST_F(LargeReleaseTest, HoldsRowsUntilItsOwnStepEndsButOneHop) {
+TEST_F(LargeReleaseTest, HoldsRowsUntilOneHandoffLatencyBeforeItsOwnStepEnds) {
   Wait(3);
-  rule_.hop = Ms(1);
+  rule_.handoff_latency = Ms(1);
   snapshot_.busy_small = 1;
   snapshot_.own = {.since = kNow - Ms(10), .rows = 4, .predicted = Ms(25)};
   const BatchingPolicy two = {.kind = Kind::kStatic, .m_large = 2};
@@ -164,12 +165,12 @@ TEST_F(LargeReleaseTest, HoldsRowsUntilItsOwnStepEndsButOneHop) {
   EXPECT_EQ(Decide(two).outcome, WaitOutcome::kSize);
 }
 
-TEST_F(LargeReleaseTest, HoldsRowsNoLongerThanTheLeastThatItsOwnStepTakes) {
+TEST_F(LargeReleaseTest, HoldsRowsNoLongerThanTheShortestOwnStep) {
   large_ = Curve(15, .15, .12);
   Wait(3);
-  rule_.hop = Ms(1);
+  rule_.handoff_latency = Ms(1);
   snapshot_.busy_small = 1;
-  // 20 + .6 + 4.8, of which .48 are sure.
+  // The curve gives 20 + .6 + 4.8 ms, of which only .48 of the 4.8 are certain.
   snapshot_.own = {.since = kNow, .rows = 4, .ids = 40, .predicted = Ms(20.4)};
   const BatchingPolicy two = {.kind = Kind::kStatic, .m_large = 2};
   EXPECT_NEAR(absl::ToDoubleMilliseconds(Decide(two).until - kNow), 20.4 - 4.32 - 1, .05);
@@ -177,7 +178,7 @@ TEST_F(LargeReleaseTest, HoldsRowsNoLongerThanTheLeastThatItsOwnStepTakes) {
   EXPECT_EQ(Decide(two).outcome, WaitOutcome::kSize);
 }
 
-TEST_F(LargeReleaseTest, HoldsNothingFromAWorkerThatGoesOnByItself) {
+TEST_F(LargeReleaseTest, HoldsNoRowFromAWorkerThatGoesOnByItself) {
   Wait(1);
   SmallStep(4, Ms(30), Ms(1));
   snapshot_.own = {.since = kNow, .rows = 4, .predicted = Ms(30)};
@@ -185,37 +186,40 @@ TEST_F(LargeReleaseTest, HoldsNothingFromAWorkerThatGoesOnByItself) {
   snapshot_.background_ids = 1;
   EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance);
   snapshot_.own = {};
-  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release) << "nothing is known of a step that reads";
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release)
+      << "no step is known of a worker that only prefills in the background";
 }
 
-// The small step that the rows of the large step in progress will start is an end like others: it
-// costs its own time and both ways.
-TEST_F(LargeReleaseTest, ForeseesTheSmallStepThatItsOwnRowsStart) {
+// The small step that the rows of the running large step will start is an end like any other: it
+// costs its own time and the handoff latency both ways.
+TEST_F(LargeReleaseTest, PredictsTheSmallStepThatItsOwnRowsStart) {
   rule_.routed = rule_.routed_lower = .4;
   small_ = Curve(3, .01);
   Wait(2);
   snapshot_.own = {.since = kNow - Ms(30), .rows = 6, .ids = 6, .predicted = Ms(30)};
   EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
-  rule_.hop = Ms(8);
+  rule_.handoff_latency = Ms(8);
   EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance);
-  rule_.hop = absl::ZeroDuration();
-  EXPECT_FALSE(Decide({.kind = Kind::kStatic, .m_large = 3}).release) << "six are on their way";
+  rule_.handoff_latency = absl::ZeroDuration();
+  EXPECT_FALSE(Decide({.kind = Kind::kStatic, .m_large = 3}).release)
+      << "six rows are on their way";
   rule_.returned = .05;
   EXPECT_TRUE(Decide({.kind = Kind::kModel}).release);
 }
 
-TEST_F(LargeReleaseTest, ForeseesNoSmallStepBesideOneThatRunsOn) {
+TEST_F(LargeReleaseTest, PredictsNoSmallStepBesideOneThatEndsLater) {
   rule_.routed = rule_.routed_lower = .4;
   Wait(2);
   snapshot_.own = {.since = kNow - Ms(30), .rows = 6, .ids = 6, .predicted = Ms(30)};
   EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
   SmallStep(1, Ms(40), Ms(39));
-  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance) << "they would join it";
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance)
+      << "the rows would join the running small step";
 }
 
 TEST_F(LargeReleaseTest, WaitingCostsNothingWhileItsOwnStepRuns) {
   Wait(1);
-  // Its ids are not sure to take their time, so the decision comes before the predicted end.
+  // Its ids may take less time than predicted, so the decision comes before the predicted end.
   large_ = Curve(24, .1, .2);
   snapshot_.own = {.since = kNow - Ms(26), .rows = 4, .ids = 40, .predicted = Ms(32.4)};
   SmallStep(4, Ms(20), Ms(11));
@@ -232,7 +236,7 @@ TEST_F(LargeReleaseTest, RowsJoinAStepThatBeginsInAnyCase) {
   snapshot_.own = {.since = kNow - Ms(30), .rows = 4, .predicted = Ms(30)};
   EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
   EXPECT_FALSE(Decide({.kind = Kind::kStatic, .m_large = 4}).release);
-  rule_.returned = .5;  // Two of the four write on.
+  rule_.returned = .5;  // Two of the four continue decoding.
   EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance);
   EXPECT_EQ(Decide({.kind = Kind::kStatic, .m_large = 4}).outcome, WaitOutcome::kSize);
 }
@@ -249,7 +253,7 @@ TEST_F(LargeReleaseTest, BoundsClipEveryWait) {
   EXPECT_EQ(Decide(many).outcome, WaitOutcome::kBound);
   rows_[0].bound = {.latest = kNow};
   snapshot_.own = {.since = kNow, .rows = 4, .predicted = Ms(25)};
-  EXPECT_EQ(Decide(many).outcome, WaitOutcome::kBound) << "it goes in the very next step";
+  EXPECT_EQ(Decide(many).outcome, WaitOutcome::kBound) << "it must run in the next step";
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ absl::Time Releaser::NextDeadline() const {
 }
 
 void Releaser::Decide(AttachedWorker* worker) {
-  // On a shared device turns decide, and count what they decided.
+  // On a shared device the lease decides, and counts its own outcomes.
   if (state_->directory.NeedsLease(*worker)) return Release(worker);
   const ReleaseDecision decision = Judge(*worker);
   worker->release_at = decision.until;
@@ -44,7 +44,7 @@ ReleaseDecision Releaser::Judge(const AttachedWorker& worker) {
                             .routed = model.routed().mean(),
                             .routed_lower = model.routed().Lower(),
                             .returned = model.returned().mean(),
-                            .hop = model.hop()};
+                            .handoff_latency = model.hop()};
   rows_.clear();
   for (const auto& [key, row] : worker.releasable) {
     const RequestMachine& request = *state_->requests.Find(key);

@@ -1,4 +1,4 @@
-// Releaser lets rows that wait for a large worker go, when DecideRelease says so.
+// Releaser releases rows that wait for a large worker when DecideRelease says so.
 // Threads: lives on the scheduler's loop.
 #pragma once
 
@@ -14,9 +14,9 @@ class Releaser {
   // `state` must outlive this object.
   explicit Releaser(CoreState* state) : state_(state) {}
 
-  // Decides about every large worker with rows that wait.
+  // Decides for every large worker with rows that wait.
   void ReleaseRows();
-  // When ReleaseRows should be called again though nothing came in; infinite: not for this.
+  // When ReleaseRows should be called again even without new input; infinite: no wait has an end.
   absl::Time NextDeadline() const;
 
  private:

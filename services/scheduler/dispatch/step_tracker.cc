@@ -4,25 +4,26 @@
 
 namespace tokenrouter {
 
-void StepTracker::LearnHop(const AttachedWorker& worker, const wire::StepReport& report) {
+void StepTracker::LearnHandoffLatency(const AttachedWorker& worker,
+                                      const wire::StepReport& report) {
   if (report.elapsed_us() <= 0) return;
   absl::Time since = worker.step.since;
   if (worker.hello.device_key().empty()) {
-    // A worker that waits by itself began later than it was told.
+    // A worker that defers by itself began later than its command was sent.
     if (!worker.step.running() || !worker.step_from_idle || worker.told.waits) return;
   } else {
-    // One that takes turns began when it got its turn: the first step of each counts.
+    // A worker on a shared device began when it got its lease: the first step of each lease counts.
     if (worker.granted_at == absl::InfinitePast()) return;
     since = worker.granted_at;
   }
-  const absl::Duration hop = state_->now - since - absl::Microseconds(report.elapsed_us());
-  // Longer than its step: it was not this step that ended.
-  if (hop > absl::Microseconds(report.elapsed_us())) return;
-  state_->ModelOf(worker.pair).ObserveHandoff(hop);
+  const absl::Duration latency = state_->now - since - absl::Microseconds(report.elapsed_us());
+  // A latency longer than the step means that another step has ended.
+  if (latency > absl::Microseconds(report.elapsed_us())) return;
+  state_->ModelOf(worker.pair).ObserveHandoff(latency);
 }
 
 void StepTracker::Ended(AttachedWorker* worker, const wire::StepReport& report) {
-  LearnHop(*worker, report);
+  LearnHandoffLatency(*worker, report);
   worker->granted_at = absl::InfinitePast();
   worker->step = {};
   worker->step_from_idle = false;
@@ -32,7 +33,7 @@ void StepTracker::Ended(AttachedWorker* worker, const wire::StepReport& report) 
     state_->large_steps_changed.insert(worker->pair);
     return;
   }
-  // What a large worker of the pair waited for has come; another wait has its own end.
+  // The step that a large worker of the pair waited for has ended; another wait has its own end.
   for (const StreamId stream : state_->releasable_workers) {
     AttachedWorker* const large = state_->directory.Find(stream);
     if (large != nullptr && large->pair == worker->pair) {
@@ -48,7 +49,7 @@ void StepTracker::Gone(const AttachedWorker& worker) {
 
 void StepTracker::Predict(const AttachedWorker& worker, RunningStep* step) const {
   step->ids = worker.unread_ids;
-  // A prompt that does not fit is read in chunks.
+  // A prompt that does not fit into a step is prefilled in chunks.
   if (const int64_t most = worker.hello.max_step_ids(); most > 0) {
     step->ids = std::clamp(step->ids, int64_t{step->rows}, std::max<int64_t>(step->rows, most));
   }

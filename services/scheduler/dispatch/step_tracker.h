@@ -1,5 +1,5 @@
-// StepTracker keeps AttachedWorker::step, what runs where as far as the scheduler can know, and
-// learns from it how long the way to a worker and back takes.
+// StepTracker maintains AttachedWorker::step, the scheduler's estimate of what each worker runs,
+// and learns the handoff latency from it.
 // Threads: lives on the scheduler's loop. Cost: O(1) per frame of a worker.
 #pragma once
 
@@ -19,8 +19,8 @@ class StepTracker {
   void StartDue();
 
  private:
-  void LearnHop(const AttachedWorker& worker, const wire::StepReport& report);
-  // Its ids and its time. REQUIRES: step->rows is set.
+  void LearnHandoffLatency(const AttachedWorker& worker, const wire::StepReport& report);
+  // Fills in the step's ids and predicted time. REQUIRES: step->rows is set.
   void Predict(const AttachedWorker& worker, RunningStep* step) const;
 
   CoreState* const state_;

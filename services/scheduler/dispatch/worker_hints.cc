@@ -14,7 +14,8 @@ void WorkerHints::SendDeferral() {
         state_->options.defer_cap);
     for (const StreamId stream : workers) {
       AttachedWorker* const small = state_->directory.Find(stream);
-      // Turns decide on a shared device: should one be shared later, nothing waits there.
+      // On a shared device the lease decides, so no row waits there, even if it is shared only
+      // later.
       SendDeferralTo(small, state_->directory.NeedsLease(*small) ? wire::Deferral() : rule);
     }
   }
@@ -58,8 +59,8 @@ void WorkerHints::SendPeerStep(AttachedWorker* small) {
   const std::optional<LargeStep> relevant = RelevantStep(steps_);
   const int32_t batch = relevant ? relevant->step.rows : 0;
   ToldDeferral& told = small->told;
-  const bool news = batch != told.batch || (relevant && relevant->step.since != told.since);
-  if (!news) return;
+  const bool changed = batch != told.batch || (relevant && relevant->step.since != told.since);
+  if (!changed) return;
   told.batch = batch;
   wire::PeerStep* const step = state_->outbox.workers.Get(small->stream).mutable_peer_step();
   step->Clear();

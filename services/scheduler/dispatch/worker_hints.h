@@ -1,6 +1,6 @@
-// WorkerHints tells small workers with devices of their own when to wait (Deferral) and, while they
-// may wait at all, what the large side is doing (PeerStep).
-// Threads: lives on the scheduler's loop. Cost: nothing per frame under policies that never wait.
+// WorkerHints sends small workers on dedicated devices the rule by which they wait (Deferral) and,
+// while rows may wait under it, the running large steps (PeerStep).
+// Threads: lives on the scheduler's loop. Cost: none per frame under policies that never wait.
 #pragma once
 
 #include <vector>
@@ -15,9 +15,10 @@ class WorkerHints {
   // `state` must outlive this object.
   explicit WorkerHints(CoreState* state) : state_(state) {}
 
-  // Tells every small worker whose rule has changed. For ticks, and when a worker attaches.
+  // Sends the rule to every small worker whose rule has changed. For ticks, and when a worker
+  // attaches.
   void SendDeferral();
-  // Tells of large steps that began or ended since the last call.
+  // Sends the large steps that began or ended since the last call.
   void SendPeerSteps();
 
  private:
