@@ -1,4 +1,4 @@
-// Waits as a whole: what the core tells workers, and when.
+// Deferral end to end: what the core sends to workers, and when.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ uint64_t Outcomes(const S& s, Role role, WaitOutcome outcome) {
   return s.core.counters().deferrals[Index(role)][Index(outcome)];
 }
 
-// Both workers, on devices of their own unless `device` is set, with steps of known lengths.
+// Both workers, on dedicated devices unless `device` is set, with steps of known lengths.
 void AttachMeasured(S* s, const std::string& device = "") {
   for (const Role role : {Role::kSmall, Role::kLarge}) {
     wire::WorkerHello hello = S::Hello(role, RoleName(role));
@@ -39,7 +39,7 @@ void AttachMeasured(S* s, const std::string& device = "") {
   s->Connect();
 }
 
-// Small requests 1..n; then the first hands_off to the large side.
+// Small requests 1..n; then the first hands off to the large side.
 void SubmitAndHandOff(S* s, int requests, int32_t max_defer_ms = 0) {
   for (int i = 1; i <= requests; ++i) {
     wire::Submit submit = S::MakeSubmit(static_cast<uint64_t>(i));
@@ -71,7 +71,7 @@ TEST(Deferral, AFixedWaitEndsOnTimeThoughNothingComesIn) {
   EXPECT_EQ(Outcomes(s, Role::kLarge, WaitOutcome::kTimer), 1u);
 }
 
-TEST(Deferral, NothingWaitsUnderTheModelWithoutAPlan) {
+TEST(Deferral, NoRowWaitsUnderTheModelWithoutAPlan) {
   S s;
   AttachMeasured(&s);
   SubmitAndHandOff(&s, 4);
@@ -101,7 +101,7 @@ class Balanced : public ::testing::Test {
                        .routed_ms_per_token = 1,
                        .large_alone_ms_per_token = 2};
     s_.core.AdoptPlan(0, plan, Ms(1), s_.now);
-    // From here on five rows run on the small side, and row 1 came from there 4 ms later.
+    // From here on five rows run on the small side, and row 1 hands off 4 ms later.
     StepEnds(&s_, S::kSmall, {}, 6000);
     s_.ForgetFrames();
     s_.now += Ms(4);
@@ -132,14 +132,14 @@ TEST_F(Balanced, RowsGoWhenTheSmallStepDoesNotEnd) {
   EXPECT_EQ(Outcomes(s_, Role::kLarge, WaitOutcome::kTimer), 1u);
 }
 
-TEST_F(Balanced, TheSmallSideIsToldOfTheRuleAndOfLargeSteps) {
+TEST_F(Balanced, TheSmallSideIsSentTheRuleAndLargeSteps) {
   s_.Tick(Ms(1));
   wire::CommandFrame told = s_.Told(S::kSmall);
   EXPECT_EQ(told.deferral().beta(), 1);
   EXPECT_FALSE(told.has_peer_step()) << "no large step runs";
   s_.Tick(Ms(100));
   told = s_.Told(S::kSmall);
-  EXPECT_FALSE(told.has_deferral()) << "no news";
+  EXPECT_FALSE(told.has_deferral()) << "the rule has not changed";
   EXPECT_EQ(told.peer_step().batch(), 1);
   EXPECT_EQ(told.peer_step().expected_returns(), 1);
   EXPECT_NEAR(static_cast<double>(told.peer_step().predicted_us()), 24100, 500);
@@ -158,17 +158,17 @@ TEST(Deferral, RowsAreHeldWhileTheLargeWorkerRunsItself) {
   EXPECT_THAT(s.Told(S::kLarge).releases(), ElementsAre(1u));
   s.now += Ms(2);
   s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
-  EXPECT_EQ(s.Told(S::kLarge).releases_size(), 0) << "what comes until then may join it";
+  EXPECT_EQ(s.Told(S::kLarge).releases_size(), 0) << "rows that arrive until then may join it";
   EXPECT_NEAR(absl::ToDoubleMilliseconds(s.core.NextDeadline() - s.now), 22.1, .5);
   s.now += Ms(10);
   StepEnds(&s, S::kLarge, {S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall)}, 12000);
   EXPECT_THAT(s.Told(S::kLarge).releases(), ElementsAre(2u)) << "it ended early";
 }
 
-// A large worker on a device of its own whose steps cost by the id, under a policy that waits.
+// A large worker on a dedicated device whose steps cost by the id, under a policy that waits.
 class CostlyIds : public ::testing::Test {
  protected:
-  // `most_ids`, `most_step` of a step; 0: no limit.
+  // `most_ids` and `most_step` limit a step; 0: no limit.
   void Attach(int64_t most_ids = 0, absl::Duration most_step = absl::ZeroDuration()) {
     wire::WorkerHello large = S::Hello(Role::kLarge, "large");
     for (const int ids : {1, 10, 100}) {
@@ -188,14 +188,14 @@ class CostlyIds : public ::testing::Test {
     s_.Submit(2);
     s_.Tick(Ms(1));
   }
-  // Milliseconds that the small side is told the large step takes.
+  // The predicted milliseconds of the large step that the small side was sent.
   double Told() {
     return static_cast<double>(s_.Told(S::kSmall).peer_step().predicted_us()) / 1000;
   }
   S s_{Batching({.kind = Kind::kStatic, .m_small = 2, .m_large = 1})};
 };
 
-TEST_F(CostlyIds, APredictionCountsAllIdsThatARowReads) {
+TEST_F(CostlyIds, APredictionCountsAllUncomputedTokensOfARow) {
   Attach();
   s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge));
   EXPECT_NEAR(Told(), 10 + 3, .5) << "the prompt";
@@ -208,16 +208,16 @@ TEST_F(CostlyIds, APredictionCountsAllIdsThatARowReads) {
   s_.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {}), Role::kLarge));
   s_.now += Ms(11);
   StepEnds(&s_, S::kLarge, {S::HandingOff(S::Row(1, 1, 6, {50}, 2), Role::kSmall)}, 11000);
-  EXPECT_NEAR(Told(), 10 + 3, .5) << "the other row's prompt, and nothing of what was read";
+  EXPECT_NEAR(Told(), 10 + 3, .5) << "the other row's prompt, and no id that was computed";
 }
 
-TEST_F(CostlyIds, NoStepIsPredictedLongerThanTheWorkerMakesThem) {
+TEST_F(CostlyIds, NoStepIsPredictedBeyondTheIdsThatTheWorkerAllows) {
   Attach(/*most_ids=*/2);
   s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge));
   EXPECT_NEAR(Told(), 10 + 2, .5);
 }
 
-TEST_F(CostlyIds, NorLongerThanItMayBePredicted) {
+TEST_F(CostlyIds, NoStepIsPredictedBeyondTheTimeThatTheWorkerAllows) {
   Attach(/*most_ids=*/0, Ms(11.5));
   s_.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge));
   EXPECT_NEAR(Told(), 11.5, .2);
@@ -234,7 +234,7 @@ TEST(Deferral, ARequestBoundsItsOwnWait) {
   EXPECT_EQ(Outcomes(s, Role::kLarge, WaitOutcome::kBound), 1u);
 }
 
-TEST(Deferral, TheSmallSideIsToldNothingUnderGreedy) {
+TEST(Deferral, TheSmallSideIsSentNoHintsUnderGreedy) {
   S s(Batching({.kind = Kind::kGreedy}));
   AttachMeasured(&s);
   SubmitAndHandOff(&s, 3);
@@ -257,7 +257,7 @@ TEST(Deferral, AnUrgentRowCutsTheLeaseOfTheOtherSide) {
   s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
   const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_TRUE(told.has_lease());
-  EXPECT_EQ(told.lease().lease_id(), first.lease_id()) << "the turn in force";
+  EXPECT_EQ(told.lease().lease_id(), first.lease_id()) << "the lease in force";
   EXPECT_EQ(told.lease().max_ms(), 43) << "50 ms less a small step";
   s.now += Ms(44);
   wire::WorkerFrame frame;

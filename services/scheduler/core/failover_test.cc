@@ -1,4 +1,4 @@
-// What becomes of requests whose worker is gone, in every phase and under every policy.
+// What happens to requests whose worker is gone, in every phase and under every policy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(Failover, ReopensOnAnotherSmallWorkerWithANewEpoch) {
   EXPECT_THAT(told.opens(0).ids(), ElementsAre(1, 2, 3, 40));
   EXPECT_EQ(told.opens(0).state(), "state");
   EXPECT_EQ(s.core.counters().reopened[Index(Role::kSmall)][Index(ReopenCause::kWorkerLost)], 1u);
-  // What the dead one still says does not count; the new one goes on.
+  // Late rows of the dead worker are dropped; the new one goes on.
   s.ForgetFrames();
   s.Send(kSmall2, S::Row(1, 2, 4, {41}));
   EXPECT_EQ(s.Heard().chunks_size(), 1);
@@ -46,7 +46,7 @@ TEST(Failover, KeepsTheGrantWhereItIsWhenTheOtherSideIsLost) {
   s.Attach(Role::kSmall, kSmall2);
   s.ForgetFrames();
   s.WorkerGone(S::kSmall);
-  EXPECT_EQ(s.Told(kSmall2).opens_size(), 0) << "it is opened when it gets the pen";
+  EXPECT_EQ(s.Told(kSmall2).opens_size(), 0) << "it is opened when it gets the decode grant";
   s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
   const wire::CommandFrame told = s.Told(kSmall2);
   ASSERT_EQ(told.opens_size(), 1);
@@ -79,7 +79,7 @@ TEST(Failover, SmallOnlyGoesOnWithoutTheLargeModelAndSaysSo) {
   s.WorkerGone(S::kLarge);
   const wire::CommandFrame told = s.Told(S::kSmall);
   ASSERT_EQ(told.extends_size(), 1);
-  EXPECT_EQ(told.extends(0).base(), 4) << "the drafts are forgotten";
+  EXPECT_EQ(told.extends(0).base(), 4) << "the tentative tail is dropped";
   EXPECT_EQ(told.extends(0).grant().window().kind(), wire::Window::KIND_UNTIL_END);
   EXPECT_EQ(told.extends(0).grant().verify(), 0);
   s.Send(S::kSmall, S::Row(1, 1, 4, {41}));
@@ -127,7 +127,7 @@ TEST(Failover, WaitGoesOnWithTheNextLargeWorkerOrEndsAtItsCap) {
   }
 }
 
-TEST(Failover, WaitsForASmallWorkerOnlySoLong) {
+TEST(Failover, BoundsTheWaitForASmallWorker) {
   S s;
   s.AttachAll();
   s.Submit(7);
@@ -158,7 +158,7 @@ TEST(Failover, GivesUpOnARequestThatTakesItsWorkersDown) {
   EXPECT_EQ(heard.rejections(0).reason(), "reopen_limit");
 }
 
-TEST(Failover, TakesASilentAndAWedgedWorkerForDead) {
+TEST(Failover, DeclaresASilentAndAWedgedWorkerDead) {
   S s;
   s.AttachAll();
   s.Attach(Role::kSmall, kSmall2);
@@ -173,7 +173,7 @@ TEST(Failover, TakesASilentAndAWedgedWorkerForDead) {
               ::testing::HasSubstr("wedged for 1m1s"));
 }
 
-TEST(Failover, APauseOfTheSchedulerItselfIsNobodysSilence) {
+TEST(Failover, APauseOfTheSchedulerItselfIsNoSilenceOfItsPeers) {
   S s;
   s.AttachAll();
   s.now += absl::Seconds(10);
@@ -181,7 +181,7 @@ TEST(Failover, APauseOfTheSchedulerItselfIsNobodysSilence) {
   s.Tick(absl::Seconds(3));
   EXPECT_TRUE(s.peers.closed_workers.empty());
   s.Tick(absl::Milliseconds(1));
-  EXPECT_EQ(s.peers.closed_workers.size(), 2u) << "from then on it counts again";
+  EXPECT_EQ(s.peers.closed_workers.size(), 2u) << "after that silence counts again";
 }
 
 TEST(Failover, ASlowStepWithAMatchingPredictionIsNoDeath) {

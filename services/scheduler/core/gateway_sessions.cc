@@ -29,7 +29,7 @@ void GatewaySessions::OnHello(StreamId stream, const wire::GatewayHello& hello) 
                     hello.protocol_version(), ", this scheduler speaks ", kProtocolVersion)));
     return;
   }
-  // The same gateway again: its old stream is dead, whether or not we noticed.
+  // The same gateway reconnected, so its old stream is dead even if its end was not noticed yet.
   for (const auto& [other, session] : sessions_) {
     if (hello.gateway_id().empty() || session->gateway_id != hello.gateway_id()) continue;
     const StreamId old = other;
@@ -48,7 +48,7 @@ void GatewaySessions::OnHello(StreamId stream, const wire::GatewayHello& hello) 
   } else if (const auto pair = state_->directory.FindPair(hello.pair())) {
     *welcome->mutable_pair() = Status(*pair);
   } else if (!hello.pair().empty()) {
-    welcome->mutable_pair()->set_pair(hello.pair());  // Nobody has attached to it yet.
+    welcome->mutable_pair()->set_pair(hello.pair());  // No worker has attached yet.
   }
 }
 

@@ -1,5 +1,5 @@
-// GatewaySessions is the gateways' side of the core: hello, submits, acknowledgements, cancels,
-// stop strings, and what becomes of requests whose gateway is gone.
+// GatewaySessions is the gateways' side of the core: hellos, submits, acknowledgements, cancels,
+// stop strings, and the end of requests whose gateway is gone.
 // Threads: lives on the scheduler's loop.
 #pragma once
 
@@ -38,7 +38,7 @@ class GatewaySessions {
   void OnGone(StreamId stream);
   // Ends all sessions and their streams.
   void CloseAll(const absl::Status& why);
-  // Tells the gateways of this pair how it stands.
+  // Sends the pair's status to its gateways.
   void PublishPair(int pair);
   wire::PairStatus Status(int pair) const;
 

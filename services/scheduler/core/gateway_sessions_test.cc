@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using S = ScriptedScheduler;
 
-// What a gateway sends again of a request with two committed tokens.
+// A gateway's resubmit of a request with two committed tokens.
 wire::Submit Resubmit(uint64_t handle) {
   wire::Submit submit = S::MakeSubmit(handle);
   submit.add_ids(40);
@@ -60,7 +60,7 @@ TEST(Gateway, GetsADuplicateRefused) {
   again.mutable_spec()->set_choice(1);
   s.Submit(again);
   EXPECT_EQ(s.Heard().rejections_size(), 0);
-  // Once it is over its id may be used again.
+  // Once the request has ended, its id may be used again.
   s.Cancel(7);
   s.ForgetFrames();
   wire::Submit later = S::MakeSubmit(9);
@@ -130,7 +130,7 @@ TEST(Gateway, ResubmitsGoOnFromTheirCommittedIds) {
   const RequestMachine& request = *s.core.requests().Find(1);
   EXPECT_EQ(request.history().written_by(Author::kLarge), 1);
   EXPECT_EQ(request.history().prompt_length(), 3);
-  // What the client has read of it is said by acknowledgements.
+  // Acknowledgements say what the client has received.
   EXPECT_EQ(told.opens(0).credit(), 3 + 64);
 }
 
@@ -146,7 +146,7 @@ TEST(Gateway, ResubmitsThatHadEndedEndAtOnce) {
   EXPECT_EQ(heard.chunks(0).finish().reason(), api::FINISH_REASON_LENGTH);
   EXPECT_EQ(heard.chunks(0).finish().position(), 5);
   submit = Resubmit(8);
-  submit.set_ids(4, 999);  // The models' end of text.
+  submit.set_ids(4, 999);  // An end-of-sequence id of the models.
   s.Submit(submit);
   heard = s.Heard();
   ASSERT_EQ(heard.chunks_size(), 1);
@@ -208,14 +208,14 @@ TEST(Gateway, CancelsInEveryPhase) {
     EXPECT_EQ(s.core.requests().size(), 0);
     EXPECT_EQ(s.Told(S::kSmall).closes_size(), phase == Phase::kWaiting ? 0 : 1);
     EXPECT_EQ(s.Told(S::kLarge).closes_size(), phase == Phase::kReleasable ? 1 : 0);
-    s.Cancel(7);  // Again is harmless.
+    s.Cancel(7);  // A second cancel has no effect.
     EXPECT_EQ(s.Heard().chunks_size(), 0);
     s.Attach(Role::kSmall, 11);
-    EXPECT_EQ(s.Told(11).opens_size(), 0) << "nothing is left in a queue";
+    EXPECT_EQ(s.Told(11).opens_size(), 0) << "no request is left in a queue";
   }
 }
 
-TEST(Gateway, MeetsADrainWithNewRequestsRefusedAndOldOnesServed) {
+TEST(Gateway, GetsNewRequestsRefusedAndOldOnesServedDuringADrain) {
   S s;
   s.AttachAll();
   s.Submit(1);
@@ -240,7 +240,7 @@ TEST(Term, IsRaisedAboveWhatAPeerHasHeard) {
   EXPECT_TRUE(s.peers.closed_gateways.contains(S::kGateway));
   ASSERT_EQ(s.peers.gateway_frames[2].size(), 1u);
   EXPECT_EQ(s.peers.gateway_frames[2][0].term(), S::kTerm + 6);
-  // A reconnect under the present term changes nothing.
+  // A reconnect under the current term changes nothing.
   s.Connect(3, "third", s.core.term());
   EXPECT_EQ(s.core.term(), S::kTerm + 6);
 }

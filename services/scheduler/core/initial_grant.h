@@ -1,11 +1,11 @@
-// Who writes first, asked of the algorithm itself.
+// The first decode grant of a request, as its algorithm decides.
 #pragma once
 
 #include "services/scheduler/state/core_state.h"
 
 namespace tokenrouter {
 
-// By the registry of libs/routing. Thread-safe.
+// Uses the registry of libs/routing. Thread-safe. INVALID_ARGUMENT as InitialGrantRule says.
 absl::StatusOr<RequestMachine::DecodeGrant> InitialGrant(const api::RoutingParameters& routing);
 
 }  // namespace tokenrouter

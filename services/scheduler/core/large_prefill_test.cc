@@ -1,4 +1,4 @@
-// When large sides are opened and fed: at their first turn, or ahead of it.
+// When large sides are opened and fed: at their first decode grant, or before it in the background.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ TEST(LargePrefill, IdleOpensAtAdmissionWithoutTheGrant) {
   EXPECT_THAT(told.releases(), ElementsAre(1u));
 }
 
-TEST(LargePrefill, EagerTellsWorkersToReadAtOnce) {
+TEST(LargePrefill, EagerTellsWorkersToPrefillAtOnce) {
   S s(With(LargePrefill::kEager));
   s.AttachAll();
   EXPECT_TRUE(s.Told(S::kLarge).attached().background_prefill());
@@ -57,7 +57,7 @@ TEST(LargePrefill, EagerTellsWorkersToReadAtOnce) {
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
 }
 
-TEST(LargePrefill, AutoIsIdleOnADeviceOfItsOwnAndLazyOnASharedOne) {
+TEST(LargePrefill, AutoIsIdleOnADedicatedDeviceAndLazyOnASharedOne) {
   for (const bool shared : {false, true}) {
     S s(With(LargePrefill::kAuto));
     s.Attach(Role::kSmall, S::kSmall);
@@ -99,7 +99,7 @@ TEST(LargePrefill, ForwardsAChunkOfIdsToALargeWorkerThatHasNothingToDo) {
   s.ForgetFrames();
   s.Send(S::kSmall, S::Row(1, 1, 3, Ids(kCatchUpChunk - 1)));
   EXPECT_EQ(s.Told(S::kLarge).extends_size(), 0) << "not worth a frame";
-  // The large worker is busy with another one.
+  // The large worker is busy with another request.
   s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
   s.ForgetFrames();
   s.Send(S::kSmall, S::Row(1, 1, 2 + kCatchUpChunk, Ids(1)));

@@ -58,23 +58,23 @@ RequestMachine::DecodeGrant ModeRule::AtHandoff(const RequestMachine& request,
   own.role = handoff.to() == api::ROLE_SMALL ? Role::kSmall : Role::kLarge;
   *own.terms.mutable_window() = handoff.window();
   own.terms.set_verify(handoff.verify());
-  // Not the algorithm lets go: a window that it knows nothing of has ended.
+  // This handoff is not the algorithm's: a large-only window, unknown to it, has ended.
   if (last.own) {
     own.role = last.own->role;
     own.terms = last.own->terms;
   }
   if (request.spec().service_mode() != api::SERVICE_MODE_UNSPECIFIED) return own;
   const TokenHistory& history = request.history();
-  // What becomes of a tail that is not verified only the algorithm knows.
+  // Only the algorithm knows what happens to a tail that is not verified.
   const auto tail = static_cast<int32_t>(history.tail().size());
   if (tail != (own.role == Role::kLarge ? own.terms.verify() : 0)) return own;
   const int pair = request.origin().pair;
   if (own.role == Role::kSmall) {
     if (request.side(Role::kLarge).worker == 0) return own;
-    // Somebody waits for its seat: a pen that never left would never give it up.
+    // Another request waits for its slot: a grant that never left would never free it.
     if (placement_->LargeSlotWanted(pair)) return own;
   }
-  // Ids that the small side has missed count only where it has been left out before: a routed
+  // Ids that the small side lacks count only where it was left out before: a routed
   // request would be judged by the one id of its last visit.
   const Position unread =
       last.large_alone ? history.size() - request.side(Role::kSmall).known : Position{0};

@@ -1,10 +1,10 @@
-// ModeRule lets the large model write everything where routing costs more than it saves: it turns
-// what an algorithm says about the decode grant into what happens. It asks at admission and at
-// every handoff, so a request follows the pair's mode within one window. It only ever moves the
-// decode grant towards the large side: algorithms whose opening lasts until the end (never, always)
-// and requests whose specification says how they are served are left alone, and an algorithm's
-// state is untouched. What the algorithm had said is kept in DecodeGrant::own; the request goes
-// back to it at the end of the window, or at once when no large worker can take it.
+// ModeRule applies large-only service where routing costs more than it saves: it turns an
+// algorithm's decision about the decode grant into the grant that is given. It is asked at
+// admission and at every handoff, so a request follows the pair's mode within one window. It only
+// ever moves the decode grant towards the large side. Algorithms whose opening lasts until the end
+// (never, always) and requests whose specification says how they are served are left alone, and an
+// algorithm's state is untouched. The algorithm's own decision is kept in DecodeGrant::own; the
+// request returns to it at the end of the window, or at once when no large worker can take it.
 // Threads: lives on the scheduler's loop. All methods are const and send nothing.
 #pragma once
 
@@ -23,25 +23,25 @@ class ModeRule {
   // The decode grant that a submitted request begins with. `own` is its algorithm's opening.
   RequestMachine::DecodeGrant AtAdmission(const wire::Submit& submit,
                                           RequestMachine::DecodeGrant own) const;
-  // The decode grant after an accepted handoff. REQUIRES: request.grant() is still the one that
-  // hands_off.
+  // The decode grant after an accepted handoff. REQUIRES: request.grant() is still the one that is
+  // handed off.
   RequestMachine::DecodeGrant AtHandoff(const RequestMachine& request,
                                         const wire::Handoff& handoff) const;
 
  private:
-  // `unread` ids would have to be read by the small side, `remaining` tokens may still be written.
+  // `unread` ids would be uncomputed on the small side, `remaining` tokens may still be written.
   bool WantsLargeAlone(int pair, Position unread, int32_t remaining) const;
-  // The request is the one that shows what its algorithm would do.
+  // Whether this request is the probe that measures what its algorithm would do.
   bool Probes(int pair) const;
-  // A large worker has a seat and memory for so many ids now.
+  // Whether a large worker has a slot and KV capacity for so many ids now.
   bool LargeKvAdmission(int pair, Position ids) const;
 
   const CoreState* const state_;
   const Placement* const placement_;
 };
 
-// The decode grant with a large-alone window: at least so many tokens, or as long as the algorithm
-// has the large side write anyway. A verification that goes with it stays.
+// The decode grant with a large-only window: at least `least_tokens` tokens, or as long as the
+// algorithm lets the large side write anyway. A verification that goes with it stays.
 RequestMachine::DecodeGrant WithLargeAloneWindow(RequestMachine::DecodeGrant own,
                                                  int32_t least_tokens);
 

@@ -27,7 +27,7 @@ wire::Submit Entropy(uint64_t handle, api::ServiceMode mode = api::SERVICE_MODE_
   return submit;
 }
 
-// What the large worker says at the end of a window of tokens.
+// The large worker's report at the end of a token window.
 wire::RowReport WindowEnd(uint64_t request, uint32_t epoch, Position base, int count) {
   return S::HandingOff(S::Row(request, epoch, base, std::vector<TokenId>(count, 50), 2),
                        Role::kSmall);
@@ -63,7 +63,7 @@ TEST(ModeRule, LeavesAlgorithmsThatWriteUntilTheEndAlone) {
   EXPECT_EQ(s.core.counters().large_alone_requests, 0u);
 }
 
-TEST(ModeRule, ARequestThatAsksToBeRoutedIs) {
+TEST(ModeRule, RoutesARequestThatAsksForIt) {
   S s(LargeAlone());
   s.AttachAll();
   s.Submit(Entropy(7, api::SERVICE_MODE_ROUTED));
@@ -113,7 +113,7 @@ TEST(ModeRule, AChangeOfModeIsFollowedAtTheEndOfTheWindow) {
   s.ForgetFrames();
   s.core.ForceMode(ServiceMode::kLargeAlone);
   s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 67, {40}), Role::kLarge));
-  EXPECT_FALSE(s.Heard().chunks(0).large_alone()) << "that one was routed";
+  EXPECT_FALSE(s.Heard().chunks(0).large_alone()) << "that token was routed";
   EXPECT_EQ(s.Told(S::kLarge).extends(0).grant().window().tokens(), kWindow);
 }
 
@@ -176,7 +176,7 @@ TEST(ModeRule, WithoutALargeWorkerTheRequestIsRoutedUnderEveryPolicy) {
     s.Send(S::kSmall, S::Row(2, 1, 4, {40}));
     const wire::SchedulerFrame heard = s.Heard();
     EXPECT_FALSE(heard.chunks(0).large_alone());
-    EXPECT_FALSE(heard.chunks(0).degraded()) << "its own rule still holds";
+    EXPECT_FALSE(heard.chunks(0).degraded()) << "its algorithm still decides";
   }
 }
 
@@ -201,7 +201,7 @@ TEST(ModeRule, AFullLargeWorkerIsNotQueuedFor) {
   EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
   s.Submit(Entropy(8));
   EXPECT_EQ(s.Told(S::kSmall).opens_size(), 1) << "it starts routed";
-  // Its rule asks for the large model; the seat comes at the end of the other's window.
+  // Its algorithm asks for the large model; the slot is freed at the end of the other's window.
   s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
   s.ForgetFrames();
   s.Send(S::kLarge, WindowEnd(1, 1, 3, 64));
@@ -249,7 +249,7 @@ TEST(ModeRule, GrowsAWindowButNeverCutsOne) {
   }
 }
 
-TEST(ModeRule, RefusesAServiceThatItDoesNotKnow) {
+TEST(ModeRule, RefusesAnUnknownServiceMode) {
   S s;
   s.AttachAll();
   s.Submit(Entropy(7, static_cast<api::ServiceMode>(9)));

@@ -38,12 +38,12 @@ void RowReportHandler::OnRow(AttachedWorker* worker, const wire::RowReport& row)
 
 void RowReportHandler::Learn(const RequestMachine& request, Role role, const wire::RowReport& row) {
   const wire::Window::Kind window = request.grant().terms.window().kind();
-  // A side that writes to the end has nothing to decide, and one that parks has decided nothing.
+  // A side that writes until the end decides nothing, and a credit-blocked report decided nothing.
   if (window == wire::Window::KIND_UNTIL_END || (row.ids_size() == 0 && !row.has_handoff())) return;
   PairModel& model = state_->ModelOf(request.origin().pair);
   const auto own = static_cast<char>(AuthorOf(role));
   const auto written = std::count(row.authors().begin(), row.authors().end(), own);
-  // The end of a large-alone window says nothing about the algorithm.
+  // The end of a large-only window says nothing about the algorithm.
   if (!request.grant().large_alone) {
     model.ObserveRows(role, std::max<int64_t>(1, written + row.tail_size()), row.has_handoff());
   }
@@ -56,11 +56,12 @@ void RowReportHandler::Learn(const RequestMachine& request, Role role, const wir
 void RowReportHandler::OnRefused(RequestMachine* request, Role role, DropReason reason,
                                  const wire::RowReport& row) {
   ++state_->counters.dropped[Index(reason)];
-  // Word that a row parks may come after the row went on; it says nothing about the history.
+  // A credit-blocked report may arrive after the row resumed; it says nothing about the history.
   const bool says_more = row.ids_size() > 0 || row.has_handoff() || row.has_finish();
   const bool diverged = reason == DropReason::kBase || reason == DropReason::kMalformed;
   if (diverged && says_more) Diverged(request, role);
-  // A side that gave up while the other one writes will be opened afresh when it is needed.
+  // A side that failed while the other one holds the decode grant is opened again when it is
+  // needed.
   if (reason == DropReason::kNotGranted && row.has_finish() && request->grant().role != role) {
     CloseSide(state_, request, role, ReopenCause::kDiverged);
   }
@@ -168,13 +169,13 @@ void RowReportHandler::OnNeedIds(AttachedWorker* worker, const wire::NeedIds& ne
   }
   const bool has_grant = request->grant().role == worker->role;
   if (need.have() == 0) {
-    // It has no such sequence: only an Open brings it back.
+    // The worker has no such sequence, so only an Open can restore it.
     if (has_grant) return Diverged(request, worker->role);
     return CloseSide(state_, request, worker->role, ReopenCause::kDiverged);
   }
   wire::CommandFrame& frame = state_->outbox.workers.Get(worker->stream);
   request->FillExtend(worker->role, frame.add_extends());
-  // The release may have been spent on the extend that did not fit.
+  // The worker may have used up the release on the extend that did not fit.
   const bool runs = has_grant && request->phase() == Phase::kRunning;
   if (runs && worker->role == Role::kLarge) frame.add_releases(need.request());
   NoteCommand(worker);

@@ -1,4 +1,4 @@
-// RowReportHandler applies what workers say about requests: rows of a step, NeedIds, confirmed
+// RowReportHandler applies what workers report about requests: rows of a step, NeedIds, confirmed
 // closes. Threads: lives on the scheduler's loop.
 #pragma once
 
@@ -19,12 +19,12 @@ class RowReportHandler {
   void OnRow(AttachedWorker* worker, const wire::RowReport& row);
   void OnNeedIds(AttachedWorker* worker, const wire::NeedIds& need);
   void OnClosed(AttachedWorker* worker, uint64_t request);
-  // The client confirmed; a row that waited for it may go on.
+  // The client acknowledged tokens; a row that waited for it may go on.
   void OnAcknowledged(RequestMachine* request);
   void StallTimer(RequestMachine* request);
 
  private:
-  // What the row says about the pair. REQUIRES: it counts, and was not accepted yet.
+  // Feeds the row into the pair's model. REQUIRES: !Refuses(row), and Accept was not called yet.
   void Learn(const RequestMachine& request, Role role, const wire::RowReport& row);
   void OnRefused(RequestMachine* request, Role role, DropReason reason, const wire::RowReport& row);
   wire::TokenChunk* AddChunk(const RequestMachine& request, const wire::RowReport& row);

@@ -98,7 +98,7 @@ void SchedulerCore::OnTick(absl::Time now) {
 void SchedulerCore::Flush(absl::Time now) {
   state_.now = now;
   placement_.AdmitAfterEnds();
-  // Small steps that begin now are what large rows may wait for; released rows begin large steps.
+  // Large rows may wait for small steps that begin now; released rows begin large steps.
   steps_.StartDue();
   release_.ReleaseRows();
   steps_.StartDue();

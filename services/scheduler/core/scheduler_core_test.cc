@@ -1,4 +1,4 @@
-// The life of one request through the core, and what does not count on the way.
+// The life of one request through the core, and which messages are dropped on the way.
 #include "services/scheduler/core/scheduler_core.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ TEST(SchedulerCore, StreamsCommittedTokensWithAuthorsAndState) {
   EXPECT_EQ(s.core.counters().tokens[Index(Author::kSmall)], 2u);
 }
 
-TEST(SchedulerCore, CountsTheRequestsThatReadTheirPrompt) {
+TEST(SchedulerCore, CountsTheRequestsThatPrefillTheirPrompt) {
   S s;
   s.AttachAll();
   EXPECT_EQ(s.core.requests().reading(0), 0);
@@ -57,14 +57,14 @@ TEST(SchedulerCore, CountsTheRequestsThatReadTheirPrompt) {
   s.Cancel(8);
   EXPECT_EQ(s.core.requests().reading(0), 1);
   s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 6, {43}), Role::kLarge));
-  EXPECT_EQ(s.core.requests().reading(0), 2) << "the large side has not read it";
+  EXPECT_EQ(s.core.requests().reading(0), 2) << "the large side has not prefilled it";
   s.Send(S::kLarge, S::Row(1, 1, 7, {44}, 2));
   EXPECT_EQ(s.core.requests().reading(0), 1);
   s.WorkerGone(S::kSmall);
   EXPECT_EQ(s.core.requests().reading(0), 1);
 }
 
-TEST(SchedulerCore, SaysWithTheFirstIdsHowMuchOfThePromptWasCachedWhereItOpened) {
+TEST(SchedulerCore, ReportsWithTheFirstIdsHowMuchOfThePromptWasCachedWhereItOpened) {
   S s;
   s.AttachAll();
   s.Submit(7);
@@ -73,7 +73,8 @@ TEST(SchedulerCore, SaysWithTheFirstIdsHowMuchOfThePromptWasCachedWhereItOpened)
   s.Send(S::kSmall, opening);
   s.ForgetFrames();
   wire::RowReport large = S::Row(1, 1, 3, {40}, 2);
-  large.set_cached_ids(1);  // Of the other side's cache: it did not open.
+  // The cache of the other side does not count, as it did not write first.
+  large.set_cached_ids(1);
   s.Send(S::kLarge, large);
   s.Send(S::kLarge, S::Row(1, 1, 4, {41}, 2));
   const wire::SchedulerFrame heard = s.Heard();
@@ -82,7 +83,7 @@ TEST(SchedulerCore, SaysWithTheFirstIdsHowMuchOfThePromptWasCachedWhereItOpened)
   EXPECT_EQ(heard.chunks(1).cached_tokens(), 0);
 }
 
-TEST(SchedulerCore, HandsTheGrantOverAndBackWithOnlyUnseenIds) {
+TEST(SchedulerCore, HandsTheGrantOverAndBackWithOnlyUnknownIds) {
   S s;
   s.AttachAll();
   s.Submit(7);
@@ -184,7 +185,7 @@ TEST(SchedulerCore, LetsTheSmallestFinishPositionOfTheGatewayWin) {
   EXPECT_EQ(s.Told(S::kSmall).closes_size(), 1);
 }
 
-// ---- what does not count ----
+// ---- dropped messages ----
 
 TEST(SchedulerCore, DropsARowOfAnOldEpoch) {
   S s;
@@ -224,7 +225,7 @@ TEST(SchedulerCore, ReopensASideWhoseRowsDoNotFitTheHistory) {
   EXPECT_EQ(s.Heard().chunks_size(), 1);
 }
 
-TEST(SchedulerCore, TakesNoOffenceAtALateParkingReport) {
+TEST(SchedulerCore, IgnoresALateCreditBlockedReport) {
   S s;
   s.AttachAll();
   s.Submit(7);
@@ -261,7 +262,7 @@ TEST(SchedulerCore, DropsMalformedRows) {
   row = S::Row(1, 2, 3, {40}, 3);
   s.Send(S::kSmall, row);
   row = S::Row(1, 3, 3, {40});
-  row.mutable_handoff();  // To nobody.
+  row.mutable_handoff();  // It names no side.
   s.Send(S::kSmall, row);
   row = S::Row(1, 4, 3, {40});
   row.set_state(std::string(65, 'x'));
@@ -302,7 +303,7 @@ TEST(SchedulerCore, SendsAllIdsBeyondWhatTheWorkerSaysItHas) {
   EXPECT_THAT(told.extends(0).ids(), ElementsAre(3, 40));
   EXPECT_TRUE(told.extends(0).has_grant());
   EXPECT_THAT(told.releases(), ElementsAre(1u));
-  // Of a sequence that it does not have at all only an Open helps.
+  // A sequence that the worker does not have at all needs an Open.
   frame.mutable_need_ids(0)->set_have(0);
   s.ToCore(S::kLarge, frame);
   told = s.Told(S::kLarge);

@@ -1,5 +1,5 @@
 // Random policies, loads and bounds against scripted workers on an ideal network: no row waits
-// beyond its bound for longer than the steps that are in its way, and no request is lost.
+// beyond its bound for longer than the steps that run before it, and no request is lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct Row {
   Position length = 0;  // Committed.
   bool granted = false;
   bool released = false;
-  absl::Time since;  // When it could run first.
+  absl::Time since;  // Since when it has been ready.
 };
 
 struct Worker {
@@ -51,12 +51,12 @@ struct Worker {
   absl::Duration base, per_row;
   bool shared = false;
   std::map<uint64_t, Row> rows;
-  // Its turn, on a shared device.
+  // Its lease, on a shared device.
   uint64_t lease_id = 0;
   bool held = false;
-  absl::Time turn_ends;
+  absl::Time lease_ends;
   int yield_at = 0, handoffs = 0;
-  // Its step.
+  // Its running step.
   std::vector<uint64_t> running;
   absl::Time step_began, step_ends = absl::InfiniteFuture();
 };
@@ -148,7 +148,7 @@ class Load {
     s_.Submit(submit);
   }
 
-  // Hands everything that the core said to workers and client, until it says nothing more.
+  // Delivers everything that the core sent to workers and client, until it sends nothing more.
   void Deliver() {
     for (bool news = true; news;) {
       news = false;
@@ -210,12 +210,12 @@ class Load {
   void Grant(Worker* worker, const wire::Lease& lease) {
     const absl::Time ends = s_.now + Ms(lease.max_ms());
     if (lease.lease_id() == worker->lease_id) {
-      worker->turn_ends = std::min(worker->turn_ends, ends);
+      worker->lease_ends = std::min(worker->lease_ends, ends);
       return;
     }
-    for (const Worker& other : workers_) EXPECT_FALSE(other.held) << "two turns at once";
+    for (const Worker& other : workers_) EXPECT_FALSE(other.held) << "two leases at once";
     worker->lease_id = lease.lease_id();
-    worker->turn_ends = ends;
+    worker->lease_ends = ends;
     worker->yield_at = lease.yield_at_handoffs();
     worker->handoffs = 0;
     worker->held = true;
@@ -230,7 +230,7 @@ class Load {
   void StartStep(Worker* worker) {
     if (worker->step_ends != absl::InfiniteFuture()) return;
     if (worker->shared && !worker->held) return;
-    if (worker->held && (Ready(*worker) == 0 || s_.now >= worker->turn_ends)) {
+    if (worker->held && (Ready(*worker) == 0 || s_.now >= worker->lease_ends)) {
       wire::WorkerFrame frame;
       AddReturn(worker, &frame);
       if (frame.has_lease_return()) s_.ToCore(worker->stream, frame);
@@ -249,7 +249,7 @@ class Load {
     ++steps_;
   }
 
-  // That the row starts in time.
+  // Expects that the row starts in time.
   void Check(const Worker& worker, uint64_t key, const Row& row) {
     const Request& request = requests_[key - 1];
     const wire::GenerationSpec& spec = request.spec;
@@ -260,8 +260,9 @@ class Load {
     const int32_t target = started ? spec.token_slo_ms() : spec.ttft_slo_ms();
     const absl::Time from = started ? request.committed : request.submitted;
     if (target > 0) bound = std::min(bound, std::max(row.since, from + Ms(target)));
-    // A device of its own: the step that runs. A shared one: that, and a step of each other worker
-    // with rows that are more urgent, once more if they become so again.
+    // On a dedicated device only the running step is ahead. On a shared device that step is ahead
+    // and one of each other worker with more urgent rows, and once more if rows become urgent
+    // again.
     const auto ahead = worker.shared ? 2 * static_cast<double>(workers_.size()) : 1.0;
     EXPECT_LE(s_.now - bound, ahead * longest_step_ + Ms(1))
         << RoleName(worker.role) << " request " << key << " waited " << s_.now - row.since
@@ -271,7 +272,7 @@ class Load {
   void AddReturn(Worker* worker, wire::WorkerFrame* frame) {
     const int ready = Ready(*worker);
     const bool left = worker->yield_at > 0 && worker->handoffs >= worker->yield_at;
-    if (!worker->held || (ready > 0 && s_.now < worker->turn_ends && !left)) return;
+    if (!worker->held || (ready > 0 && s_.now < worker->lease_ends && !left)) return;
     worker->held = false;
     frame->mutable_lease_return()->set_lease_id(worker->lease_id);
     frame->mutable_lease_return()->set_ready(ready);

@@ -8,7 +8,7 @@
 namespace tokenrouter {
 
 std::optional<int> WorkerSessions::OnHello(StreamId stream, const wire::WorkerHello& hello) {
-  // The same process again: its old stream is dead, whether or not we noticed.
+  // The same process reconnected, so its old stream is dead even if its end was not noticed yet.
   if (const AttachedWorker* const old = state_->directory.FindById(hello.worker_id())) {
     const StreamId old_stream = old->stream;
     OnGone(old_stream);
@@ -25,7 +25,7 @@ std::optional<int> WorkerSessions::OnHello(StreamId stream, const wire::WorkerHe
   const Pair& pair = state_->directory.pair(index);
   Learn(hello, index);
   FillAttached(stream, pair);
-  // What a worker was told when it attached holds for its stream: peers that heard otherwise attach
+  // What Attached said holds for the whole stream, so peers that were sent other values attach
   // again. It happens when the first worker of a role joins with other ids than its pair's.
   if (usable_ids != 0 && (usable_ids != pair.usable_ids || stop_ids != pair.stop_ids)) {
     ClosePeers(stream, pair);
@@ -71,7 +71,7 @@ void WorkerSessions::Learn(const wire::WorkerHello& hello, int pair) {
   PairModel& model = state_->ModelOf(pair);
   PlaceModel(pair);
   const Role role = hello.role() == api::ROLE_SMALL ? Role::kSmall : Role::kLarge;
-  // One worker's samples say nothing new once others have served.
+  // One worker's samples add nothing once others have served.
   if (model.curve(role).observations() > hello.samples_size()) return;
   for (const wire::StepSample& sample : hello.samples()) {
     model.ObserveStep(role, sample.rows(), sample.new_ids(),
@@ -95,7 +95,7 @@ void WorkerSessions::Observe(AttachedWorker* worker, const wire::WorkerFrame& fr
     worker->pulse.step_predicted = absl::Microseconds(frame.heartbeat().step_predicted_us());
     worker->free_blocks = frame.heartbeat().free_blocks();
     worker->steps = std::max(worker->steps, frame.heartbeat().steps());
-    worker->nothing_ready = false;  // Asked again once a heartbeat, should a word have been lost.
+    worker->nothing_ready = false;  // Asked again once per heartbeat, in case a message was lost.
   }
 }
 

@@ -1,4 +1,4 @@
-// WorkerSessions is the workers' side of the core: hello, steps, heartbeats, and what becomes of
+// WorkerSessions is the workers' side of the core: hellos, steps, heartbeats, and what happens to
 // requests whose worker is gone.
 // Threads: lives on the scheduler's loop.
 #pragma once
@@ -29,14 +29,14 @@ class WorkerSessions {
         steps_(steps) {}
 
   bool Known(StreamId stream) const { return state_->directory.Find(stream) != nullptr; }
-  // The pair that changed, or nothing when the worker was refused.
+  // The pair that changed; no value when the worker was refused.
   std::optional<int> OnHello(StreamId stream, const wire::WorkerHello& hello);
   void OnFrame(StreamId stream, const wire::WorkerFrame& frame);
-  // The pair that changed, or nothing when the stream was not attached.
+  // The pair that changed; no value when the stream was not attached.
   std::optional<int> OnGone(StreamId stream);
-  // Streams that the watchdog gives up, in ascending order.
+  // Streams that the watchdog declares dead, in ascending order, with the reason.
   std::vector<std::pair<StreamId, absl::Status>> Dead() const;
-  // No new requests for this worker; it is told.
+  // The worker gets no new requests and is sent the drain. NOT_FOUND for an unknown worker.
   absl::Status Drain(const std::string& worker_id);
   // Ends all streams.
   void CloseAll(const absl::Status& why);

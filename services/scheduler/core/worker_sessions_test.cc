@@ -1,4 +1,4 @@
-// Workers: who may attach, and what they are told.
+// Workers: which may attach, and what they are sent.
 #include "services/scheduler/core/worker_sessions.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ TEST(WorkerHello, IsAnsweredWithWhatThePairAllows) {
   EXPECT_EQ(told.attached().usable_ids(), 900);
   EXPECT_THAT(told.attached().stop_ids(), ElementsAre(7, 999));
   EXPECT_EQ(told.attached().heartbeat_ms(), 1000);
-  // The first one was told less than that: it attaches again.
+  // The first worker was sent other values, so it attaches again.
   EXPECT_EQ(s.peers.closed_workers.at(S::kSmall).code(), absl::StatusCode::kAborted);
   s.Attach(12, small);
   EXPECT_THAT(s.Told(12).attached().stop_ids(), ElementsAre(7, 999));
@@ -103,7 +103,7 @@ TEST(WorkerFrame, ErrorsEndTheRequestWithTheirDetail) {
   EXPECT_EQ(heard.chunks(0).finish().detail(), "engine step failed");
 }
 
-// What a plan for one request believes of the longest step.
+// The longest step that a plan for one request assumes.
 double PlannedMaxStepMs(const std::string& device_key, int64_t max_step_us) {
   S s;
   for (const Role role : {Role::kSmall, Role::kLarge}) {
@@ -125,10 +125,10 @@ double PlannedMaxStepMs(const std::string& device_key, int64_t max_step_us) {
   return wanted.empty() ? -1 : wanted[0].max_step_ms;
 }
 
-TEST(WorkerSessionsTest, PlansKnowHowLongAStepMayBe) {
-  EXPECT_EQ(PlannedMaxStepMs("", 0), 0) << "as long as it takes";
+TEST(WorkerSessionsTest, PlansRespectTheLongestAllowedStep) {
+  EXPECT_EQ(PlannedMaxStepMs("", 0), 0) << "no limit";
   EXPECT_EQ(PlannedMaxStepMs("", 250000), 250);
-  EXPECT_EQ(PlannedMaxStepMs("device", 0), 200) << "a turn";
+  EXPECT_EQ(PlannedMaxStepMs("device", 0), 200) << "the longest lease";
   EXPECT_EQ(PlannedMaxStepMs("device", 250000), 200);
   EXPECT_EQ(PlannedMaxStepMs("device", 150000), 150);
 }
@@ -169,7 +169,7 @@ TEST_F(SharedDevice, GrantsAtTheFirstWorkAndToOneAtATime) {
   ASSERT_TRUE(told.has_lease());
   Return(S::kLarge, told.lease().lease_id() + 1, 0);
   s_.Submit(2);
-  EXPECT_FALSE(s_.Told(S::kSmall).has_lease()) << "a return of another turn means nothing";
+  EXPECT_FALSE(s_.Told(S::kSmall).has_lease()) << "a return of another lease has no effect";
 }
 
 TEST_F(SharedDevice, DoesNotSpinOnAWorkerThatCanRunNothing) {
@@ -177,7 +177,7 @@ TEST_F(SharedDevice, DoesNotSpinOnAWorkerThatCanRunNothing) {
   uint64_t lease_id = s_.Told(S::kSmall).lease().lease_id();
   Return(S::kSmall, lease_id, 0);
   EXPECT_FALSE(s_.Told(S::kSmall).has_lease());
-  // Anything new may change that; so may time.
+  // A new command may change that, and so may time.
   s_.Submit(2);
   lease_id = s_.Told(S::kSmall).lease().lease_id();
   EXPECT_GT(lease_id, 0u);
@@ -190,7 +190,7 @@ TEST_F(SharedDevice, DoesNotSpinOnAWorkerThatCanRunNothing) {
 TEST_F(SharedDevice, GrantsAgainWhenACommandCrossedTheReturn) {
   s_.Submit(1);
   const uint64_t lease_id = s_.Told(S::kSmall).lease().lease_id();
-  s_.Submit(2);  // Under way while the worker says that it has nothing.
+  s_.Submit(2);  // It is on its way while the worker reports that no row is ready.
   Return(S::kSmall, lease_id, 0);
   EXPECT_TRUE(s_.Told(S::kSmall).has_lease());
 }

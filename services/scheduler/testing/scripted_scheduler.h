@@ -1,5 +1,5 @@
-// A SchedulerCore with scripted peers for tests: frames are written by the test, what the core says
-// is recorded per stream. Time is a number that the test moves.
+// A SchedulerCore with scripted peers for tests: the test writes the frames, and what the core
+// sends is recorded per stream. Time is a number that the test moves.
 #pragma once
 
 #include <map>
@@ -192,7 +192,7 @@ class ScriptedScheduler {
     core.Flush(now);
   }
 
-  // ---- what the core said since the last call, as one frame ----
+  // ---- what the core sent since the last call, as one frame ----
   wire::CommandFrame Told(StreamId stream) {
     wire::CommandFrame all;
     for (const auto& frame : std::exchange(peers.worker_frames[stream], {})) all.MergeFrom(frame);
