@@ -1,4 +1,4 @@
-// scheduler: brings requests, small and large workers together.
+// scheduler: assigns requests to the small and large workers of a pair.
 #include <cstdio>
 #include <string>
 

@@ -44,7 +44,7 @@ void ModelMetrics::AddCurve(const std::string& pair, Role role, Metrics* metrics
       [](const StepTimeEstimator& c) { return c.coefficients().row_ms * kSecondsPerMs; });
   add("model_step_id_seconds", "Estimated time of a step per new id",
       [](const StepTimeEstimator& c) { return c.coefficients().id_ms * kSecondsPerMs; });
-  add("model_step_late_id_seconds", "Estimated time of a step per new id where there are many",
+  add("model_step_late_id_seconds", "Estimated time of a step per new id in steps of many ids",
       [](const StepTimeEstimator& c) { return c.coefficients().LateIdMs() * kSecondsPerMs; });
   add("model_step_spread_ratio", "Relative standard deviation of step times around the estimate",
       [](const StepTimeEstimator& c) { return c.RelativeSpread(); });
@@ -63,10 +63,11 @@ void ModelMetrics::AddRates(const std::string& pair, Metrics* metrics) {
     bound("lower", &RateEstimator::Lower);
     bound("upper", &RateEstimator::Upper);
   };
-  add("model_routed_ratio", "r: share of small rows that leave for the large model",
+  add("model_routed_ratio", "r: share of small rows that hand off to the large side",
       &PairModel::routed);
-  add("model_returned_ratio", "q: share of large rows that go back", &PairModel::returned);
-  add("model_acceptance_ratio", "Share of verified tentative tokens that were kept",
+  add("model_returned_ratio", "q: share of large rows that hand off to the small side",
+      &PairModel::returned);
+  add("model_acceptance_ratio", "Share of verified tentative tokens that were accepted",
       &PairModel::acceptance_rate);
 }
 
@@ -79,7 +80,7 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
   add("model_handoff_latency_seconds",
       "From the end of a step on one side until its row can run on the other", {},
       [](const Reading& r) { return absl::ToDoubleSeconds(r.model.hop()); });
-  add("model_large_alone", "1 while new requests are served by the large model alone", {},
+  add("model_large_alone", "1 while new requests get large-only service", {},
       [](const Reading& r) { return r.model.mode() == ServiceMode::kLargeAlone ? 1.0 : 0.0; });
   add("model_threshold_rows", "Large rows that a shared device or a static plan waits for", {},
       [](const Reading& r) { return r.model.Policy(r.live).m_large; });
@@ -90,14 +91,14 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
     }
   };
   by_mode("model_predicted_tokens_per_second",
-          "Of the last plan, with the prompts of the requests seen lately",
+          "Predicted by the last plan, with the prompts of recent requests",
           [](const Reading& r, ServiceMode mode) {
             if (!r.model.plan()) return 0.0;
             const ModePrediction prediction = r.model.Prediction();
             return mode == ServiceMode::kRouted ? prediction.routed_per_s
                                                 : prediction.large_alone_per_s;
           });
-  by_mode("model_measured_tokens_per_second", "At such a load; 0: not yet",
+  by_mode("model_measured_tokens_per_second", "Measured at a load like the present one; 0: not yet",
           [](const Reading& r, ServiceMode mode) {
             return r.model.rates().Measured(mode, r.live).value_or(0);
           });
@@ -109,7 +110,7 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
         [](const PairModel& m) { return static_cast<double>(m.plans()); });
   count("plan_cpu_seconds_total", "Processor time spent on plans",
         [](const PairModel& m) { return absl::ToDoubleSeconds(m.planning_time()); });
-  count("mode_switches_total", "Changes between routed and large-alone service",
+  count("mode_switches_total", "Changes between routed and large-only service",
         [](const PairModel& m) { return static_cast<double>(m.mode_switches()); });
 }
 

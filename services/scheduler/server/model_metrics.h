@@ -1,7 +1,7 @@
-// What the scheduler believes about its pairs, as tokenrouter_scheduler_model_*: one gauge per
-// number of PairModel, labelled with the pair.
+// The estimates of every pair's model as tokenrouter_scheduler_model_*: one gauge per number of
+// PairModel, labelled with the pair.
 // Ownership: the registry must outlive it. Threads: lives on the scheduler's loop; the registry may
-// be scraped from anywhere.
+// be scraped from any thread.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ class ModelMetrics {
  public:
   explicit ModelMetrics(prometheus::Registry* registry) : registry_(registry) {}
 
-  // Pairs are numbered from 0 and published in that order at first.
+  // Pairs are numbered from 0; the first calls must come in that order.
   void Publish(int pair, const std::string& name, const PairModel& model, int32_t live);
 
  private:

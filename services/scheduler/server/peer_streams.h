@@ -1,10 +1,10 @@
-// PeerStreams joins the gRPC streams of one kind of peer to the scheduler's loop: what a stream
-// reads is posted to the loop, what the loop says is written without blocking.
+// PeerStreams connects the gRPC streams of one kind of peer to the scheduler's loop: frames that a
+// stream receives are posted to the loop, frames that the loop sends are written without blocking.
 // Ownership: the reactors delete themselves; this object must outlive all of them, so stop the
 // server first. `loop` must outlive it.
 // Threads: Accept runs on gRPC threads; everything else, and both handlers, on the loop.
-// Errors: a peer that does not read what it is sent (kPendingFrames wait), or that sends while the
-// loop's mailbox is full, has its stream ended with RESOURCE_EXHAUSTED.
+// Errors: the stream of a peer that does not read its frames (kPendingFrames are waiting), or that
+// sends while the loop's mailbox is full, is ended with RESOURCE_EXHAUSTED.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ class PeerStreams {
 
   PeerStreams(OwnerLoop* loop, Handlers handlers) : loop_(loop), handlers_(std::move(handlers)) {}
 
-  // The reactor of a new stream.
+  // Returns the reactor of a new stream.
   Stream* Accept() {
     return Stream::Start(
         [this](std::shared_ptr<Writer> writer) {
@@ -66,8 +66,8 @@ class PeerStreams {
     peers_.erase(found);
   }
 
-  // Ends what could not be written to and tells of streams whose end found the mailbox full. Call
-  // after each batch. Returns whether there was anything to tell.
+  // Ends streams that could not be written to, and reports streams whose end found the mailbox
+  // full. Call it after each batch. Returns whether any stream ended.
   bool Settle() {
     std::vector<std::shared_ptr<Peer>> ended;
     {

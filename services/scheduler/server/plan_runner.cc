@@ -10,7 +10,7 @@
 namespace tokenrouter {
 namespace {
 
-// One plan per pair is asked for at a time.
+// At most one plan per pair is requested at a time.
 constexpr size_t kMailbox = 1024;
 constexpr int kNice = 10;
 
@@ -26,7 +26,7 @@ PlanRunner::PlanRunner() : loop_({.name = "planner", .mailbox_limit = kMailbox})
 
 void PlanRunner::Start(const PlanInputs& inputs) {
   const bool posted = loop_.Post([this, inputs] {
-    // On Linux a thread has a priority of its own.
+    // On Linux every thread has its own priority.
     if (!std::exchange(priority_lowered_, true)) (void)setpriority(PRIO_PROCESS, 0, kNice);
     Finish(Make(inputs));
   });

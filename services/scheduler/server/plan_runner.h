@@ -1,6 +1,6 @@
-// PlanRunner makes plans on a thread of its own, at low priority: what serves tokens never waits
-// for one, and models on the same processors go first.
-// Ownership: owns its thread; the destructor finishes the plan in hand and drops the others.
+// PlanRunner makes plans on its own thread at low priority: serving tokens never waits for a plan,
+// and models on the same processors run first.
+// Ownership: owns its thread; the destructor finishes the plan in progress and drops the others.
 // Threads: thread-safe.
 #pragma once
 
@@ -18,14 +18,14 @@ class PlanRunner {
  public:
   struct Done {
     int pair = 0;
-    std::optional<PairPlan> plan;  // Nothing: it could not be made.
-    absl::Duration cost;           // Of the thread's own processor time.
+    std::optional<PairPlan> plan;  // No value: it could not be made.
+    absl::Duration cost;           // Processor time of the thread.
   };
 
   PlanRunner();
 
   void Start(const PlanInputs& inputs);
-  // What was finished since the last call.
+  // The plans that were finished since the last call.
   std::vector<Done> TakeDone();
 
  private:
@@ -34,8 +34,8 @@ class PlanRunner {
 
   Mutex mutex_;
   std::vector<Done> done_ ABSL_GUARDED_BY(mutex_);
-  bool priority_lowered_ = false;  // Of the loop: its priority is lowered.
-  OwnerLoop loop_;                 // The last member: it stops before what it writes to goes.
+  bool priority_lowered_ = false;  // Whether the thread of loop_ has its priority lowered.
+  OwnerLoop loop_;  // The last member, so that it stops before what it writes to is destroyed.
 };
 
 }  // namespace tokenrouter

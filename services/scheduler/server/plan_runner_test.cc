@@ -7,7 +7,7 @@
 namespace tokenrouter {
 namespace {
 
-// Waits for so many; the test's own time limit ends it.
+// Waits for `count` plans; the time limit of the test bounds the wait.
 std::vector<PlanRunner::Done> Await(PlanRunner* runner, size_t count) {
   std::vector<PlanRunner::Done> all;
   while (all.size() < count) {
@@ -36,13 +36,13 @@ TEST(PlanRunnerTest, GivesBackOnePlanForEachThatWasStarted) {
   EXPECT_GT(done[1].cost, absl::ZeroDuration());
 }
 
-TEST(PlanRunnerTest, SaysWhenAPlanCannotBeMade) {
+TEST(PlanRunnerTest, ReportsThatAPlanCannotBeMade) {
   PlanRunner runner;
   runner.Start(Inputs(0, 0));
   EXPECT_FALSE(Await(&runner, 1)[0].plan.has_value());
 }
 
-TEST(PlanRunnerTest, EndsWithAPlanInHand) {
+TEST(PlanRunnerTest, CanBeDestroyedWhileAPlanIsMade) {
   PlanRunner runner;
   for (int i = 0; i < 3; ++i) runner.Start(Inputs(i, 256));
 }

@@ -33,14 +33,14 @@ SchedulerMetrics::SchedulerMetrics(prometheus::Registry* registry)
   gateways_ = &AddGauge(registry, prefix + "gateways", "Connected gateways");
   oldest_large_wait_ =
       &AddGauge(registry, prefix + "large_queue_oldest_age_seconds",
-                "Age of the oldest grant that waits for a large worker or for its release");
+                "Age of the oldest decode grant that waits for a large worker or for its release");
   large_blocks_ = &AddGauge(registry, prefix + "large_kv_blocks", "KV blocks of the large workers");
   resident_blocks_ = &AddGauge(registry, prefix + "large_resident_blocks",
                                "KV blocks reserved on the large workers");
   resident_sequences_ = &AddGauge(registry, prefix + "large_resident_sequences",
-                                  "Requests with KV reserved on a large worker");
-  waiting_for_large_kv_ =
-      &AddGauge(registry, prefix + "large_kv_waiting", "Grants that wait for KV on a large worker");
+                                  "Requests with a KV reservation on a large worker");
+  waiting_for_large_kv_ = &AddGauge(registry, prefix + "large_kv_waiting",
+                                    "Decode grants that wait for KV on a large worker");
   frame_seconds_ = &AddHistogram(registry, prefix + "frame_seconds",
                                  "Time to handle one incoming frame", FrameBuckets());
 }
@@ -61,8 +61,8 @@ void SchedulerMetrics::FollowTokens() {
            {{"author", RoleName(role)}},
            [author](const SchedulerCounters& c) { return c.overrun_tokens[author]; });
     const size_t to = Index(role);
-    Follow("handoffs_total", "Times that decoding was handed to this side",
-           {{"to", RoleName(role)}}, [to](const SchedulerCounters& c) { return c.handoffs[to]; });
+    Follow("handoffs_total", "Handoffs of decode grants to this side", {{"to", RoleName(role)}},
+           [to](const SchedulerCounters& c) { return c.handoffs[to]; });
   }
 }
 
@@ -76,17 +76,18 @@ void SchedulerMetrics::FollowRequests() {
            {{"reason", kDropReasonNames[i]}},
            [i](const SchedulerCounters& c) { return c.dropped[i]; });
   }
-  Follow("large_alone_requests_total", "Requests that began with the large model decoding alone",
-         {}, [](const SchedulerCounters& c) { return c.large_alone_requests; });
+  Follow("large_alone_requests_total", "Requests admitted to large-only service", {},
+         [](const SchedulerCounters& c) { return c.large_alone_requests; });
   for (size_t i = 0; i < kEvictionNeeds; ++i) {
-    Follow("evictions_total", "Large sides closed to make room", {{"need", kEvictionNeedNames[i]}},
+    Follow("evictions_total", "Large sides evicted to free KV or a slot",
+           {{"need", kEvictionNeedNames[i]}},
            [i](const SchedulerCounters& c) { return c.evicted[i]; });
   }
   Follow("rebuilt_ids_total", "Ids sent again to large workers after an eviction", {},
          [](const SchedulerCounters& c) { return c.rebuilt_ids; });
-  Follow("background_opens_total", "Large sides opened before their first grant", {},
+  Follow("background_opens_total", "Large sides opened before their first decode grant", {},
          [](const SchedulerCounters& c) { return c.background_opens; });
-  Follow("forwarded_ids_total", "Ids sent to large workers between turns", {},
+  Follow("forwarded_ids_total", "Ids sent to large workers between decode grants", {},
          [](const SchedulerCounters& c) { return c.forwarded_ids; });
   Follow("finished_total", "Requests that ended with a finish reason", {},
          [](const SchedulerCounters& c) { return c.finished; });

@@ -1,7 +1,7 @@
 // The scheduler's metrics, tokenrouter_scheduler_*. Counters follow those of the core by their
 // differences; gauges are read from it.
 // Ownership: the registry must outlive it. Threads: lives on the scheduler's loop; the registry may
-// be scraped from anywhere.
+// be scraped from any thread.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@ class SchedulerMetrics {
  public:
   explicit SchedulerMetrics(prometheus::Registry* registry);
 
-  // Brings everything up to date; cheap enough for a few times a second.
+  // Updates all metrics; cheap enough for a few calls a second.
   void Publish(const SchedulerCore& core, absl::Time now);
   void ObserveFrame(absl::Duration handled_in) {
     frame_seconds_->Observe(absl::ToDoubleSeconds(handled_in));
   }
 
  private:
-  // A counter and where its number stands in SchedulerCounters.
+  // A metric and the function that reads its value from SchedulerCounters.
   struct Follower {
     prometheus::Counter* counter = nullptr;
     std::function<uint64_t(const SchedulerCounters&)> read;
@@ -45,7 +45,7 @@ class SchedulerMetrics {
   prometheus::Gauge* requests_[kPhases];
   prometheus::Gauge* gateways_;
   prometheus::Gauge* oldest_large_wait_;
-  // Of the large pool's KV; of one worker: GetState.
+  // KV of the whole large pool; GetState shows it per worker.
   prometheus::Gauge* large_blocks_;
   prometheus::Gauge* resident_blocks_;
   prometheus::Gauge* resident_sequences_;

@@ -13,7 +13,7 @@ namespace {
 constexpr int32_t kMaxRequests = 1 << 20;
 constexpr int32_t kMaxWaitMs = 10 * 60 * 1000;
 constexpr int32_t kMaxCredit = 4096;
-constexpr int32_t kMinCredit = 2;  // Below it a writer would park at every token.
+constexpr int32_t kMinCredit = 2;  // With less a writer would be credit-blocked at every token.
 
 LargePoolGone LargePoolGoneOf(const std::string& name) {
   if (name == "fail") return LargePoolGone::kFail;
@@ -34,7 +34,7 @@ LargePrefill PrefillOf(const std::string& name) {
   return LargePrefill::kAuto;
 }
 
-// Flags of batching; the values here wait for nothing.
+// Flags of batching; with these defaults no row waits.
 struct BatchingFlags {
   std::string policy = "model";
   int32_t m_small = 1;
@@ -48,11 +48,11 @@ void AddBatching(BatchingFlags* flags, int32_t* shared_threshold, Settings* sett
   std::vector<std::string> names;
   for (const auto kind : AllPolicyKinds()) names.emplace_back(PolicyName(kind));
   settings->AddChoice("batching", &flags->policy, names,
-                      "who waits for a fuller batch; model: what the measured steps say");
+                      "which rows wait for a fuller batch; model: decided from measured steps");
   settings->Add("m_small", &flags->m_small, 1, kMaxRequests,
                 "static: rows that a small worker waits for");
   settings->Add("m_large", &flags->m_large, 1, kMaxRequests,
-                "static: rows that a large worker, or its turn on a shared device, waits for");
+                "static: rows that a large worker, or its lease on a shared device, waits for");
   settings->Add("wait_small_ms", &flags->wait_small_ms, 0, kMaxWaitMs,
                 "fixed_wait: how long a small worker's oldest row waits");
   settings->Add("wait_large_ms", &flags->wait_large_ms, 0, kMaxWaitMs,
@@ -68,7 +68,7 @@ absl::Status Needs(bool given, const BatchingFlags& flags, absl::string_view pol
                    absl::string_view names) {
   if (!given || flags.policy == policy) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(names,
-                                                 " mean nothing under --batching=", flags.policy,
+                                                 " have no effect under --batching=", flags.policy,
                                                  "; drop them or set --batching=", policy));
 }
 
@@ -102,38 +102,41 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   std::string pool_gone = "wait";
   std::string mode = "auto";
   std::string prefill = "auto";
-  auto place_wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.evict_overdue_after));
+  auto evict_overdue_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.evict_overdue_after));
   auto wait_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(core.no_large_worker_timeout));
   auto drain_ms = static_cast<int32_t>(absl::ToInt64Milliseconds(options.drain));
   BatchingFlags batching;
-  Settings settings("scheduler", "Brings requests, small and large workers together");
+  Settings settings("scheduler", "Assigns requests to the small and large workers of a pair");
   settings.Add("listen", &options.listen, "host:port of the gRPC server");
   settings.Add("admin", &options.admin, "host:port of /metrics, /livez and /readyz");
   settings.AddChoice("log_level", &options.log_level, {"debug", "info", "warning", "error"},
                      "least severe line to log");
   settings.Add("max_requests", &core.max_requests, 1, kMaxRequests, "requests in flight");
   settings.Add("max_queued", &core.max_queued, 0, kMaxRequests,
-               "new requests that may wait for a worker with room");
-  settings.AddChoice("large_pool_gone", &pool_gone, {"fail", "small_only", "wait"},
-                     "what becomes of requests that need the large model when there is none");
-  settings.AddChoice("service_mode", &mode, {"auto", "routed", "large_alone"},
-                     "how requests are served that do not say it themselves; auto: as is faster");
+               "new requests that may wait for a worker with capacity");
+  settings.AddChoice(
+      "large_pool_gone", &pool_gone, {"fail", "small_only", "wait"},
+      "what happens to requests that need the large model while no large worker is attached");
+  settings.AddChoice(
+      "service_mode", &mode, {"auto", "routed", "large_alone"},
+      "how requests are served that do not choose a mode themselves; auto: the faster mode");
   settings.Add("wait_ms", &wait_ms, 0, kMaxWaitMs,
                "how long a request waits for a pool without any worker");
-  settings.AddChoice("large_prefill", &prefill, {"auto", "lazy", "idle", "eager"},
-                     "when the large side is opened and reads: lazy: at its first turn; idle: at "
-                     "admission, read when it has nothing to do; eager: read at once; auto: idle "
-                     "on a device of its own, else lazy");
-  settings.Add("place_wait_ms", &place_wait_ms, 0, kMaxWaitMs,
-               "how long a turn waits for KV of the large pool before it takes the place of a "
-               "request that had its time");
+  settings.AddChoice(
+      "large_prefill", &prefill, {"auto", "lazy", "idle", "eager"},
+      "when the large side is opened and prefilled: lazy: at its first decode grant; "
+      "idle: at admission, prefilled in the background when no row is ready; eager: "
+      "prefilled at once; auto: idle on a dedicated device, else lazy");
+  settings.Add("place_wait_ms", &evict_overdue_ms, 0, kMaxWaitMs,
+               "how long a request waits for KV of the large pool before it may evict a request "
+               "whose residency amortised its prefill");
   settings.Add("rebuild_share", &core.rebuild_share, 0.001, 1.0,
-               "share of its time on the large model that a request may spend on reading its "
-               "history again after it lost its place");
+               "share of its time on the large model that a request may spend on recomputing its "
+               "history after an eviction");
   settings.Add("credit", &core.credit, kMinCredit, kMaxCredit,
-               "tokens that may be ahead of the client");
+               "tokens that a writer may be ahead of its client");
   AddBatching(&batching, &core.shared_threshold, &settings);
-  settings.Add("drain_ms", &drain_ms, 0, kMaxWaitMs, "for requests in flight after SIGTERM");
+  settings.Add("drain_ms", &drain_ms, 0, kMaxWaitMs, "time for requests in flight after SIGTERM");
   TR_ASSIGN_OR_RETURN(const bool run, settings.Parse(argc, argv));
   if (!run) return std::nullopt;
   TR_ASSIGN_OR_RETURN(core.batching, PolicyOf(batching, core.shared_threshold));
@@ -141,7 +144,7 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   core.large_pool_gone = LargePoolGoneOf(pool_gone);
   core.forced_mode = ForcedModeOf(mode);
   core.large_prefill = PrefillOf(prefill);
-  core.evict_overdue_after = absl::Milliseconds(place_wait_ms);
+  core.evict_overdue_after = absl::Milliseconds(evict_overdue_ms);
   core.no_large_worker_timeout = core.no_small_worker_timeout = absl::Milliseconds(wait_ms);
   core.string_stop_credit = std::min(core.string_stop_credit, core.credit);
   options.drain = absl::Milliseconds(drain_ms);

@@ -58,7 +58,7 @@ TEST(SchedulerOptions, ReadsTheBatchingPolicy) {
   EXPECT_EQ(wait->core.defer_cap, absl::Milliseconds(50));
 }
 
-TEST(SchedulerOptions, RefusesBatchingFlagsThatMeanNothing) {
+TEST(SchedulerOptions, RefusesBatchingFlagsWithoutEffect) {
   const auto refused = [](std::vector<const char*> flags, const char* why) {
     EXPECT_THAT(Parse(std::move(flags)),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));

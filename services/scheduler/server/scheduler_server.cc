@@ -23,8 +23,8 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(10);
 constexpr absl::Duration kPublish = absl::Milliseconds(250);
-constexpr absl::Duration kStreamGrace =
-    absl::Milliseconds(500);  // For streams to end by themselves.
+// Time for streams to end by themselves.
+constexpr absl::Duration kStreamGrace = absl::Milliseconds(500);
 
 OwnerLoop::Options LoopOptions(std::function<absl::Duration()> idle) {
   OwnerLoop::Options options;
@@ -92,7 +92,7 @@ class SchedulerServer::Impl : public Output {
   int admin_port() const { return admin_->port(); }
 
   void Drain() {
-    // A start that failed took nothing in.
+    // After a failed start there is nothing to drain.
     if (draining_.exchange(true) || runtime_ == nullptr) return;
     runtime_->SetReady(false);
     if (!loop_.Post([this] { core_.BeginDrain(); })) return;
@@ -142,14 +142,14 @@ class SchedulerServer::Impl : public Output {
   absl::Duration AfterBatch() {
     const absl::Time now = Now();
     if (now - last_tick_ >= kTick) {
-      // Stopped, or starved of a processor: what the workers said still waits to be read.
+      // The process was stopped or starved; frames from workers may still wait to be read.
       if (now - last_tick_ > options_.core.heartbeat) core_.ResetLiveness(now);
       last_tick_ = now;
       core_.OnTick(now);
       Plan(now);
     }
     core_.Flush(now);
-    // Ends of streams that the flush found out produce frames of their own.
+    // The end of a stream that the flush discovered produces more frames.
     while (SettlePeers()) core_.Flush(now);
     if (now - last_publish_ >= kPublish) {
       last_publish_ = now;
@@ -167,7 +167,7 @@ class SchedulerServer::Impl : public Output {
     for (const PlanInputs& inputs : core_.WantedPlans(now)) planner_.Start(inputs);
   }
 
-  // Both kinds settle, whatever the first one says. True when a stream has ended.
+  // Settles both kinds of streams. True when a stream has ended.
   bool SettlePeers() {
     const bool gateways = gateways_.Settle();
     const bool workers = workers_.Settle();
@@ -185,7 +185,7 @@ class SchedulerServer::Impl : public Output {
   void Stop() {
     Drain();
     if (runtime_ != nullptr) runtime_->Drain(kStreamGrace);
-    runtime_.reset();  // No stream is left that could post.
+    runtime_.reset();  // After this no stream can post.
     loop_.Stop();
   }
 

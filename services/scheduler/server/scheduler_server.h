@@ -1,4 +1,4 @@
-// SchedulerServer is the process around SchedulerCore: gRPC streams, one loop that owns the core,
+// SchedulerServer runs SchedulerCore as a process: gRPC streams, one loop that owns the core,
 // metrics and the admin port.
 // Ownership: owns everything it starts. The destructor stops it.
 // Threads: Start, Drain and the destructor belong to one thread; the rest is internal.

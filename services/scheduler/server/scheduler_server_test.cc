@@ -1,5 +1,4 @@
-// The server over real gRPC on loopback: frames get through, ends of streams are noticed, a drain
-// ends.
+// The server over real gRPC on loopback: frames arrive, ends of streams are noticed, a drain ends.
 #include "services/scheduler/server/scheduler_server.h"
 
 #include <gmock/gmock.h>
@@ -81,7 +80,7 @@ class SchedulerServerTest : public ::testing::Test {
     EXPECT_TRUE(stub_->GetState(&context, {}, &reply).ok());
     return reply;
   }
-  // Waits for the number of attached workers by asking, which orders itself after what the server
+  // Waits for the number of attached workers by polling, which is ordered after what the server
   // has read.
   void AwaitWorkers(int count) {
     const absl::Time deadline = absl::Now() + kPatience;

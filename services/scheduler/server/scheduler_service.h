@@ -1,5 +1,5 @@
-// The gRPC face of the scheduler: streams become PeerStreams, GetState asks the loop.
-// Ownership: the server, and with it all streams, must be stopped before this object goes.
+// The gRPC service of the scheduler: streams become PeerStreams, GetState asks the loop.
+// Ownership: the server, and with it all streams, must be stopped before this object is destroyed.
 // Threads: the service methods run on gRPC threads.
 #pragma once
 

@@ -1,4 +1,4 @@
-// GetStateReply as JSON, for the admin port: what grpcurl shows, without a client.
+// GetStateReply as JSON for the admin port, so that no gRPC client is needed.
 // Threads: called on any thread but the loop's; waits for the loop, at most kStatePageWait.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace tokenrouter {
 
 inline constexpr absl::Duration kStatePageWait = absl::Seconds(1);
 
-// `fill` runs on the loop, which must outlive the call it makes even when nobody waits any more.
+// `fill` runs on the loop, possibly after this call has returned; the loop must outlive that.
 // UNAVAILABLE when the loop does not answer in time.
 absl::StatusOr<std::string> StatePage(OwnerLoop* loop,
                                       std::function<void(wire::GetStateReply*)> fill);

@@ -21,7 +21,7 @@ TEST(StatePageTest, IsTheStateAsJsonWithTheNamesOfTheProto) {
       << "numbers are shown even when they are 0";
 }
 
-TEST(StatePageTest, SaysWhenTheLoopIsGone) {
+TEST(StatePageTest, ReportsThatTheLoopIsGone) {
   OwnerLoop loop({.name = "test"});
   loop.Start();
   loop.Stop();
