@@ -44,7 +44,7 @@ ReleaseDecision Releaser::Judge(const AttachedWorker& worker) {
                             .routed = model.routed().mean(),
                             .routed_lower = model.routed().Lower(),
                             .returned = model.returned().mean(),
-                            .handoff_latency = model.hop()};
+                            .handoff_latency = model.handoff_latency()};
   rows_.clear();
   for (const auto& [key, row] : worker.releasable) {
     const RequestMachine& request = *state_->requests.Find(key);

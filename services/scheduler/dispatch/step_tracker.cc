@@ -60,7 +60,7 @@ void StepTracker::Predict(const AttachedWorker& worker, RunningStep* step) const
         std::min<absl::Duration>(step->predicted, std::max(least, absl::Microseconds(most)));
   }
   if (step->predicted > absl::ZeroDuration() && worker.step_from_idle) {
-    step->predicted += state_->ModelOf(worker.pair).hop();
+    step->predicted += state_->ModelOf(worker.pair).handoff_latency();
   }
 }
 

@@ -1,4 +1,4 @@
-// ModeChoice decides how a pair serves: routed, or by the large model alone. It follows the better
+// ModeChoice decides how a pair serves: routed, or large-only. It follows the better
 // of the two by what was measured at such a load (service_rates.h) and, for what was not, by the
 // plan's prediction. A prediction that it has reason to doubt is tried: the other mode comes into
 // force until it has been measured. A load that grew is answered at once, one that fell when it has
@@ -35,8 +35,8 @@ struct ModeChoiceOptions {
   double most_uncertainty = 0.15;
   // A mode that is tried has so long to be measured.
   absl::Duration most_trial = absl::Minutes(1);
-  // While the large model writes everything nobody sees how often the algorithm would route, so a
-  // request follows its algorithm until it first routes. It takes a turn of the small model for
+  // Under large-only service it is not seen how often the algorithm would route, so a
+  // request follows its algorithm until it first routes. It takes a step of the small model for
   // every token, some tenths of a second in all: so often at most, and one request in so many.
   absl::Duration probe_interval = absl::Seconds(10);
   int64_t requests_per_probe = 64;
@@ -52,7 +52,7 @@ class ModeChoice {
  public:
   explicit ModeChoice(const ModeChoiceOptions& options) : options_(options) {}
 
-  // Tokens of whatever request, whoever wrote them.
+  // Tokens of any request, by any author.
   void Commit(int64_t tokens) { rates_.Commit(tokens); }
   // See ServiceRates.
   void Begin() { rates_.Begin(); }
@@ -66,7 +66,7 @@ class ModeChoice {
   ServiceMode mode() const { return state_.mode; }
   uint64_t switches() const { return switches_; }
   const ServiceRates& rates() const { return rates_; }
-  // Whether the caller's request, of all that large-alone service would keep or take, should follow
+  // Whether the caller's request, of all that large-only service would keep or take, should follow
   // its algorithm after all to see what it does. Counts the requests that ask.
   bool TakeProbe(absl::Time now);
 

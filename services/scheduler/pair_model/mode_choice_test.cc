@@ -43,8 +43,8 @@ class ModeChoiceTest : public ::testing::Test {
     committed_ += whole;
     choice_.Commit(whole);
   }
-  // The same with bursts of answers: everybody reads a prompt, then all write. `said` and `real`
-  // are rates of whole requests, `said_decoding` and `decoding` while nobody reads.
+  // The same with bursts of answers: all requests prefill, then all decode. `said` and `real`
+  // are rates of whole requests, `said_decoding` and `decoding` while no request prefills.
   void ServeBursts(int32_t live, Rates said, Rates said_decoding, Rates real, Rates decoding,
                    absl::Duration time) {
     const PlannedLoad plan = PlanOf(live, said, said_decoding);
@@ -106,7 +106,7 @@ TEST_F(ModeChoiceTest, NeverTriesWhatItHasNoReasonToDoubt) {
 }
 
 TEST_F(ModeChoiceTest, TriesTheOtherModeWhenItsOwnIsBelowWhatWasSaid) {
-  // The plan thinks little of the large model alone, for a reason that is not so.
+  // The plan underestimates large-only service, for a reason that is not so.
   Serve(16, {70, 27}, {40, 90}, absl::Minutes(2));
   EXPECT_EQ(choice_.mode(), kLargeAlone);
 }
@@ -157,7 +157,7 @@ TEST_F(ModeChoiceTest, ATrialForLittleMoreThanATieIsNotMade) {
   EXPECT_EQ(choice_.switches(), 1u);
 }
 
-TEST_F(ModeChoiceTest, TriesTheOtherModeWhenNobodyKnowsForLong) {
+TEST_F(ModeChoiceTest, TriesTheOtherModeWhenEvidenceLacksForLong) {
   Serve(8, {60, 27}, {50, 90}, absl::Seconds(18), /*uncertainty=*/1);
   EXPECT_EQ(choice_.mode(), kRouted) << "evidence may come";
   Serve(8, {60, 27}, {50, 90}, absl::Minutes(2), /*uncertainty=*/1);
@@ -165,7 +165,7 @@ TEST_F(ModeChoiceTest, TriesTheOtherModeWhenNobodyKnowsForLong) {
 }
 
 // The real pair with 16 clients, where the small side runs a probe now and then.
-TEST_F(ModeChoiceTest, TriesNothingThatWouldLoseWhateverNobodyKnows) {
+TEST_F(ModeChoiceTest, TriesNoModeThatWouldLoseDespiteTheUncertainty) {
   Serve(16, {107, 137}, {90, 144}, absl::Seconds(1));
   ASSERT_EQ(choice_.mode(), kLargeAlone);
   Serve(16, {107, 137}, {90, 144}, absl::Hours(1), /*uncertainty=*/0.25);

@@ -10,9 +10,10 @@
 namespace tokenrouter {
 namespace {
 
-// How fast the round trip and the mean length follow: about the last fifty.
+// The weight of a new observation in the handoff latency and the mean lengths: about the last
+// fifty.
 constexpr double kFollow = 0.02;
-// A first few are needed before a curve means anything.
+// A curve is unknown before this many observations.
 constexpr int64_t kLeastObservations = 3;
 constexpr size_t kMostPlansKept = 64;
 
@@ -32,7 +33,7 @@ void FillCurve(const StepTimeEstimator& curve, int32_t live, wire::StepCurve* ou
   out->set_spread(curve.RelativeSpread());
   out->set_drift(curve.Drift());
   out->set_observations(curve.observations());
-  // Infinite without a step.
+  // The uncertainty is infinite without a step.
   const int32_t rows = std::max(1, live);
   if (curve.observations() > 0) out->set_uncertainty(curve.Uncertainty(rows, rows));
 }
@@ -55,12 +56,12 @@ void PairModel::ObserveRows(Role role, int64_t steps, int64_t handoffs) {
   (role == Role::kSmall ? routed_ : returned_).Observe(std::max(steps, handoffs), handoffs);
 }
 
-void PairModel::ObserveHandoff(absl::Duration hop) {
-  Follow(std::max(0.0, Milliseconds(hop)), ++hops_, &hop_ms_);
+void PairModel::ObserveHandoff(absl::Duration latency) {
+  Follow(std::max(0.0, Milliseconds(latency)), ++handoffs_seen_, &handoff_latency_ms_);
 }
 
-void PairModel::ObserveBegun(int32_t unread_ids, int32_t most_tokens) {
-  Follow(unread_ids, ++begun_, &mean_unread_);
+void PairModel::ObserveBegun(int32_t uncomputed_ids, int32_t most_tokens) {
+  Follow(uncomputed_ids, ++begun_, &mean_uncomputed_);
   Follow(most_tokens, begun_, &mean_limit_);
   mode_.Begin();
 }
@@ -106,7 +107,7 @@ PromptCost PairModel::CostOfPrompt(double ids, double tokens) const {
           .shared_device = plan_->inputs.shared_device};
 }
 
-PromptCost PairModel::MeanPrompt() const { return CostOfPrompt(mean_unread_, MeanAnswer()); }
+PromptCost PairModel::MeanPrompt() const { return CostOfPrompt(mean_uncomputed_, MeanAnswer()); }
 
 ModePrediction PairModel::Prediction() const {
   return WithPrompts(plan_->prediction, MeanPrompt());
@@ -164,7 +165,7 @@ std::optional<PlanInputs> PairModel::Wanted(int32_t live, absl::Time now) {
       plan_ && !LoadMoved(live) && !RatesMoved() && now - planned_at_ < options_.most_plan_age;
   if (holds) return std::nullopt;
   planning_ = true;
-  // Here, not when the plan comes back: the rates go on moving while it is made.
+  // Cleared here, not when the plan comes back, because rates move while it is made.
   if (!plan_ || RatesMoved()) made_.clear();
   routed_gate_.Planned(routed_);
   returned_gate_.Planned(returned_);
@@ -172,7 +173,7 @@ std::optional<PlanInputs> PairModel::Wanted(int32_t live, absl::Time now) {
                     .spread = std::max(curves_[0].RelativeSpread(), curves_[1].RelativeSpread()),
                     .r = routed_.mean(),
                     .q = returned_.mean(),
-                    .hop_ms = hop_ms_,
+                    .handoff_latency_ms = handoff_latency_ms_,
                     .max_step_ms = max_step_ms_,
                     .shared_device = shared_device_};
   for (int role = 0; role < kRoles; ++role) inputs.curves[role] = curves_[role].coefficients();
@@ -193,7 +194,7 @@ void PairModel::Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, 
 }
 
 void PairModel::FollowMode(absl::Time now) {
-  // A prediction for another load says nothing about this one; a new plan is under way.
+  // A prediction for another load does not apply to this one; a new plan is on its way.
   const bool fits = plan_ && !LoadMoved(live_);
   const PlannedLoad load = fits ? PlannedLoad{plan_->inputs.requests, Prediction()} : PlannedLoad{};
   mode_.Follow(live_, load, Uncertainty(live_), now);
@@ -204,10 +205,10 @@ void PairModel::Fill(int32_t live, absl::Time now, wire::PairModel* out) const {
   FillCurve(curves_[1], live, out->mutable_large());
   FillProbability(routed_, out->mutable_routed());
   FillProbability(returned_, out->mutable_returned());
-  FillProbability(agreement_, out->mutable_acceptance_rate());
-  out->set_handoff_latency_ms(hop_ms_);
+  FillProbability(acceptance_rate_, out->mutable_acceptance_rate());
+  out->set_handoff_latency_ms(handoff_latency_ms_);
   out->set_live(live);
-  out->set_mean_uncomputed_prompt(mean_unread_);
+  out->set_mean_uncomputed_prompt(mean_uncomputed_);
   out->set_mean_generated(mean_generated_);
   out->set_routed_measured_per_s(rates().Measured(ServiceMode::kRouted, live).value_or(0));
   out->set_large_alone_measured_per_s(rates().Measured(ServiceMode::kLargeAlone, live).value_or(0));

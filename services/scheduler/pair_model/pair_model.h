@@ -1,8 +1,8 @@
-// PairModel is what the scheduler has learned about one pair while serving it, and what it makes of
-// it: how long steps take, how often requests change sides, the batching policy in force, and
-// whether routing pays at all. Workers' reports go in; decisions are read; plans are made elsewhere
-// (pair_plan.h) from inputs that Wanted gives, and come back through Adopt.
-// Until the first plan everything is routed and the policy is the safe default.
+// PairModel is what the scheduler has learned about one pair while serving it, and the decisions
+// that follow: how long steps take, how often requests change sides, the batching policy in force,
+// and whether routing pays at all. Workers' reports go in, decisions are read; plans are made
+// elsewhere (pair_plan.h) from the inputs that Wanted returns, and come back through Adopt.
+// Until the first plan every request is routed and the policy is the safe default.
 // Threads: lives on the scheduler's loop. Cost: O(1) per call. Units: milliseconds.
 #pragma once
 
@@ -25,17 +25,18 @@
 namespace tokenrouter {
 
 struct PairModelOptions {
-  // Share of the live requests that is the threshold of a shared device until there is a plan.
+  // The threshold of a shared device until there is a plan, as a share of the live requests.
   double default_fraction = 0.4;
-  // Plans are made at most so often, and at most this share of the time is spent on making them.
+  // The least time between two plans, and the largest share of the time that is spent on making
+  // them.
   absl::Duration least_plan_interval = absl::Milliseconds(250);
   double most_plan_share = 0.05;
-  // A plan is made anew when the load is another one (mode.load_step), a curve has moved by this
-  // share, or it is older than the next.
+  // A plan is made anew when the load has moved (mode.load_step), when a curve has moved by
+  // curve_step, or when it is older than most_plan_age.
   double curve_step = 0.1;
   absl::Duration most_plan_age = absl::Seconds(30);
-  // Nothing is known while r was seen in fewer steps: the first tokens of an answer are not like
-  // the rest.
+  // The model counts as unknown until r was observed in this many steps, because the first tokens
+  // of an answer are not like the rest.
   double least_routed_trials = 200;
   ModeChoiceOptions mode;
 };
@@ -46,39 +47,39 @@ class PairModel {
 
   // ---- learning ----
   void ObserveStep(Role role, int32_t rows, int64_t new_ids, absl::Duration elapsed);
-  // Steps of single rows after which the algorithm might have handed over, and how often it did.
+  // Steps of single rows after which the algorithm could have handed off, and how often it did.
   void ObserveRows(Role role, int64_t steps, int64_t handoffs);
-  void ObserveVerified(int64_t tokens, int64_t kept) { agreement_.Observe(tokens, kept); }
-  void ObserveHandoff(absl::Duration hop);
-  // A request whose first token came: the ids of its prompt that were in no cache, and the tokens
-  // that it may write.
-  void ObserveBegun(int32_t unread_ids, int32_t most_tokens);
+  void ObserveVerified(int64_t tokens, int64_t kept) { acceptance_rate_.Observe(tokens, kept); }
+  void ObserveHandoff(absl::Duration latency);
+  // A request wrote its first token: the uncached ids of its prompt, and the tokens that it may
+  // write.
+  void ObserveBegun(int32_t uncomputed_ids, int32_t most_tokens);
   void ObserveFinished(int32_t generated);
-  // Whoever wrote them.
+  // Tokens of either author.
   void ObserveCommitted(int64_t tokens) { mode_.Commit(tokens); }
-  // Live requests that read their prompt, before every Wanted.
+  // Live requests that prefill their prompt. To be called before every Wanted.
   void ObserveReading(int32_t requests) { mode_.Expect(requests, MeanAnswer()); }
 
   // ---- deciding ----
-  // In force for so many requests of a pair that runs under its plan.
+  // The policy in force for `live` requests of a pair that runs under its plan.
   BatchingPolicy Policy(int32_t live) const;
   ServiceMode mode() const { return mode_.mode(); }
   // See ModeChoice.
   bool TakeProbe(absl::Time now) { return mode_.TakeProbe(now); }
-  // Whether a request with such a prompt gains by being routed, by the present plan.
+  // Whether a request with such a prompt gains by being routed, according to the present plan.
   bool PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) const;
 
   // ---- planning ----
-  // Whether both sides take turns on one device, and how long the workers let a step be.
+  // Whether both sides share one device, and the longest step that the workers allow.
   void SetTopology(bool shared_device, absl::Duration max_step) {
     shared_device_ = shared_device;
     const bool limited = max_step < absl::InfiniteDuration();
     max_step_ms_ = limited ? absl::ToDoubleMilliseconds(max_step) : 0;
   }
-  // Follows the load, and says when a plan should be made; nothing while the last one holds, or one
-  // is being made.
+  // Follows the load, and returns the inputs of a plan that should be made; no value while the last
+  // plan holds or one is being made.
   std::optional<PlanInputs> Wanted(int32_t live, absl::Time now);
-  // `cost`: what making it took. A plan that failed is one without a value.
+  // `cost`: the time that making it took. A plan that could not be made has no value.
   void Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, absl::Time now);
 
   // ---- reading ----
@@ -88,53 +89,55 @@ class PairModel {
   }
   const RateEstimator& routed() const { return routed_; }      // r
   const RateEstimator& returned() const { return returned_; }  // q
-  const RateEstimator& acceptance_rate() const { return agreement_; }
-  absl::Duration hop() const { return absl::Milliseconds(hop_ms_); }
+  const RateEstimator& acceptance_rate() const { return acceptance_rate_; }
+  absl::Duration handoff_latency() const { return absl::Milliseconds(handoff_latency_ms_); }
   bool shared_device() const { return shared_device_; }
   const ServiceRates& rates() const { return mode_.rates(); }
   const std::optional<PairPlan>& plan() const { return plan_; }
-  // Of the plan, with the prompts of the requests seen lately. REQUIRES: there is a plan.
+  // The plan's prediction with the prompts of recent requests. REQUIRES: there is a plan.
   ModePrediction Prediction() const;
   uint64_t plans() const { return plans_; }
   absl::Duration planning_time() const { return planning_time_; }
   uint64_t mode_switches() const { return mode_.switches(); }
-  // Everything but the pair's name.
+  // Fills in everything but the pair's name.
   void Fill(int32_t live, absl::Time now, wire::PairModel* out) const;
 
  private:
   bool Known() const;
-  // Relative standard error of a step of all requests, of the side known less; infinite without r.
+  // The relative standard error of a step of all requests, of the side that is known less; infinite
+  // while r is unknown.
   double Uncertainty(int32_t live) const;
   bool LoadMoved(int32_t live) const;
   bool RatesMoved() const;
   bool CurveMoved(Role role) const;
-  // Takes an earlier plan for about so many requests, if there is one.
+  // Takes an earlier plan for about this many requests, if there is one.
   void Recall(int32_t live);
   void FollowMode(absl::Time now);
   PromptCost CostOfPrompt(double ids, double tokens) const;
-  // Tokens of a request such as were seen lately; 0 if none was.
+  // The mean tokens of recent requests; 0 if there was none.
   double MeanAnswer() const { return mean_generated_ > 0 ? mean_generated_ : mean_limit_; }
-  // Of a request such as were seen lately; without tokens if none was.
+  // The mean prompt cost of recent requests; without tokens if there was none.
   PromptCost MeanPrompt() const;
 
   const PairModelOptions options_;
   StepTimeEstimator curves_[kRoles];
   RateEstimator routed_{0.1};
   RateEstimator returned_{1.0};
-  RateEstimator agreement_{0.5};
-  double hop_ms_ = 0;
-  int64_t hops_ = 0;
+  RateEstimator acceptance_rate_{0.5};
+  double handoff_latency_ms_ = 0;
+  int64_t handoffs_seen_ = 0;
   int64_t begun_ = 0;
-  double mean_unread_ = 0;     // Ids of a prompt.
-  double mean_limit_ = 0;      // Tokens that a request may write.
-  double mean_generated_ = 0;  // Of finished requests; 0: none yet.
+  double mean_uncomputed_ = 0;  // Mean uncached ids of a prompt.
+  double mean_limit_ = 0;       // Mean limit of a request's tokens.
+  double mean_generated_ = 0;   // Mean tokens of finished requests; 0: none yet.
   bool shared_device_ = false;
   double max_step_ms_ = 0;
 
   int32_t live_ = 0;  // At the last tick.
   bool planning_ = false;
   std::optional<PairPlan> plan_;
-  // Made since rates and curves moved last, by requests: a load that comes back needs no new one.
+  // Plans made since rates and curves last moved, by requests: a load that comes back needs no new
+  // plan.
   std::map<int32_t, PairPlan> made_;
   RetuneGate routed_gate_, returned_gate_;
   absl::Time planned_at_ = absl::InfinitePast();

@@ -28,7 +28,7 @@ PairModel Taught() {
   return model;
 }
 
-// Plans whenever the model wants it until `until`; returns how often.
+// Makes the plans that the model wants until `until`; returns their number.
 int Serve(PairModel* model, int32_t live, absl::Time from, absl::Time until) {
   int plans = 0;
   for (absl::Time now = from; now < until; now += absl::Milliseconds(10)) {
@@ -101,7 +101,7 @@ TEST(PairModelTest, SpendsAtMostItsShareOnPlans) {
   EXPECT_LE(plans, 10000 / 800 + 1);
 }
 
-TEST(PairModelTest, StandsBackWhereTheLargeModelIsBoundByCompute) {
+TEST(PairModelTest, ServesLargeOnlyWhereTheLargeModelIsBoundByCompute) {
   PairModel model = Taught();
   Serve(&model, 1, kStart, kStart + absl::Seconds(1));
   EXPECT_EQ(model.mode(), ServiceMode::kRouted);
@@ -109,7 +109,7 @@ TEST(PairModelTest, StandsBackWhereTheLargeModelIsBoundByCompute) {
   EXPECT_EQ(model.mode(), ServiceMode::kLargeAlone);
   EXPECT_GE(model.mode_switches(), 1u);
   Serve(&model, 1, kStart + absl::Seconds(5), kStart + absl::Seconds(6.5));
-  EXPECT_EQ(model.mode(), ServiceMode::kRouted) << "a load that has fallen is answered soon";
+  EXPECT_EQ(model.mode(), ServiceMode::kRouted) << "a load that has fallen is followed soon";
 }
 
 TEST(PairModelTest, StaysRoutedWhileACurveIsUnsure) {
@@ -133,7 +133,7 @@ TEST(PairModelTest, StaysRoutedUntilItHasSeenTheAlgorithm) {
   EXPECT_EQ(model.mode(), ServiceMode::kRouted);
 }
 
-TEST(PairModelTest, LargeAloneServiceIsProbedNowAndThen) {
+TEST(PairModelTest, LargeOnlyServiceIsProbedNowAndThen) {
   PairModel model = Taught();
   const absl::Time begun = kStart + absl::Seconds(5);
   Serve(&model, 32, kStart, begun);
@@ -170,8 +170,8 @@ TEST(PairModelTest, ALongPromptOfAShortAnswerIsNotWorthRouting) {
 TEST(PairModelTest, PromptsCountInWhatAModeIsPredictedToMake) {
   PairModel short_answers = Taught(), long_answers = Taught();
   for (int i = 0; i < 10; ++i) {
-    short_answers.ObserveBegun(/*unread_ids=*/3000, /*most_tokens=*/20);
-    long_answers.ObserveBegun(/*unread_ids=*/3000, /*most_tokens=*/200);
+    short_answers.ObserveBegun(/*uncomputed_ids=*/3000, /*most_tokens=*/20);
+    long_answers.ObserveBegun(/*uncomputed_ids=*/3000, /*most_tokens=*/200);
   }
   Serve(&short_answers, 1, kStart, kStart + absl::Seconds(1));
   Serve(&long_answers, 1, kStart, kStart + absl::Seconds(1));
@@ -180,7 +180,7 @@ TEST(PairModelTest, PromptsCountInWhatAModeIsPredictedToMake) {
   EXPECT_EQ(short_answers.plan()->prediction.Better(), ServiceMode::kRouted) << "decoding alone";
   for (int i = 0; i < 1000; ++i) short_answers.ObserveFinished(200);
   Serve(&short_answers, 1, kStart + absl::Seconds(1), kStart + absl::Seconds(5));
-  EXPECT_EQ(short_answers.mode(), ServiceMode::kRouted) << "its limits said little";
+  EXPECT_EQ(short_answers.mode(), ServiceMode::kRouted) << "its limits were far from its lengths";
 }
 
 TEST(PairModelTest, TheThresholdScalesWithTheRequests) {
@@ -214,19 +214,19 @@ TEST(PairModelTest, BothThresholdsOfAStaticPlanScale) {
   EXPECT_EQ(model.Policy(3).m_large, 2);
 }
 
-TEST(PairModelTest, TellsPeopleWhatItBelieves) {
+TEST(PairModelTest, ReportsItsEstimates) {
   PairModel model = Taught();
   Serve(&model, 8, kStart, kStart + absl::Seconds(1));
   model.ObserveHandoff(absl::Milliseconds(2));
-  wire::PairModel told;
-  model.Fill(8, kStart + absl::Seconds(2), &told);
-  EXPECT_NEAR(told.small().base_ms() + told.small().row_ms() + told.small().id_ms(), 12, .1);
-  EXPECT_NEAR(told.routed().mean(), .1, .01);
-  EXPECT_LT(told.routed().lower(), .1);
-  EXPECT_DOUBLE_EQ(told.handoff_latency_ms(), 2);
-  EXPECT_EQ(told.plan().requests(), 8);
-  EXPECT_GT(told.plan().routed_per_s(), 0);
-  EXPECT_FALSE(told.policy().empty());
+  wire::PairModel report;
+  model.Fill(8, kStart + absl::Seconds(2), &report);
+  EXPECT_NEAR(report.small().base_ms() + report.small().row_ms() + report.small().id_ms(), 12, .1);
+  EXPECT_NEAR(report.routed().mean(), .1, .01);
+  EXPECT_LT(report.routed().lower(), .1);
+  EXPECT_DOUBLE_EQ(report.handoff_latency_ms(), 2);
+  EXPECT_EQ(report.plan().requests(), 8);
+  EXPECT_GT(report.plan().routed_per_s(), 0);
+  EXPECT_FALSE(report.policy().empty());
 }
 
 }  // namespace

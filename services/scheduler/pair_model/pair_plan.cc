@@ -8,7 +8,7 @@ namespace tokenrouter {
 namespace {
 
 constexpr double kLeastStepMs = 0.001;
-// Rates at the very ends say that nothing was seen yet, not that nothing ever happens.
+// Rates of 0 or 1 mean that the event was not seen yet, not that it never happens.
 constexpr double kLeastRate = 0.002;
 constexpr double kMostRouted = 0.98;
 
@@ -31,7 +31,7 @@ absl::StatusOr<PairPlan> MakePlan(const PlanInputs& inputs) {
                               .r = std::clamp(inputs.r, kLeastRate, kMostRouted),
                               .q = std::clamp(inputs.q, kLeastRate, 1.0),
                               .noise_cv = std::min(inputs.spread, 1.0),
-                              .hop_ms = inputs.hop_ms,
+                              .hop_ms = inputs.handoff_latency_ms,
                               .max_step_ms = inputs.max_step_ms};
   PairPlan plan{.inputs = inputs, .prediction = {}};
   TR_ASSIGN_OR_RETURN(plan.prediction, PredictModes(setup));

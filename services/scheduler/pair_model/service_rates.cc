@@ -13,10 +13,11 @@ namespace {
 constexpr absl::Duration kWindow = absl::Seconds(2);
 constexpr double kAnswerShare = 0.5;
 constexpr double kLeastTokens = 8, kMostTokens = 48;
-constexpr double kTokensOfUnknown = 32;  // While nobody knows how long answers are.
+constexpr double kTokensOfUnknown = 32;  // While the length of answers is unknown.
 // Where answers are at most so long, prompts matter, and a window must have one.
 constexpr double kShortAnswer = 256;
-// After a change of mode a request goes on in the old one until its window or its turn ends.
+// After a change of mode a request goes on in the old one until its window or its decode grant
+// ends.
 constexpr double kSettleTokens = 64;
 // A window that a change of load cuts short counts from this share on.
 constexpr double kLeastShare = 0.25;
@@ -48,7 +49,7 @@ struct Evidence {
 };
 
 // Puts what was measured of either mode in the place of what was predicted. What takes from the one
-// beside the plan, strangers above all, takes from the other as well.
+// beside the plan, co-located load above all, takes from the other as well.
 void Replace(const Evidence& of_routed, const Evidence& of_large_alone, double* routed,
              double* large_alone) {
   const double left_of_routed = of_routed.ShareOf(*routed);
@@ -79,7 +80,7 @@ std::optional<double> ServiceRates::Measured(ServiceMode mode, int32_t load) con
   const Tally& all = memory->all;
   const std::optional<double> ms = MeasuredMsPerToken(mode, load);
   if (!ms || answer_tokens_ <= 0 || all.begun <= 0) return all.tokens / all.request_seconds * load;
-  // While prompts are read the others write on, perhaps more slowly.
+  // While prompts are prefilled the others continue decoding, perhaps more slowly.
   const double tokens_meanwhile = all.tokens - memory->decoding.tokens;
   const double prompts_ms =
       1000 * (all.request_seconds - memory->decoding.request_seconds) - *ms * tokens_meanwhile;
@@ -142,7 +143,7 @@ void ServiceRates::Follow(ServiceMode mode, int32_t live, int32_t load, absl::Ti
     return;
   }
   if (live == 0 && std::exchange(settling_, false)) {
-    BeginWindow();  // Whoever comes now is served in this mode from the start.
+    BeginWindow();  // Requests that come now are served in this mode from the start.
   }
   if (load == 0) return Interrupt();
   if (SizeOf(load) != size_) {

@@ -1,6 +1,6 @@
 // ServiceRates remembers how fast a pair committed tokens in either service mode, and how long one
-// request waited for its next token while nobody read a prompt, apart for each size of load: what a
-// plan predicts leaves out changes of turns and strangers on the machine, and those cost the one
+// request waited for its next token while no prompt was prefilled, for each size of load: what a
+// plan predicts leaves out lease changes and co-located load on the machine, and those cost the one
 // mode more than the other. Loads are told apart by powers of two, so a load that comes back is
 // served as experience has it from its first moment. Only the mode in force can be measured. What
 // was measured is forgotten after a while, later each time, so a mode that once was slower is tried
@@ -25,7 +25,7 @@ class ServiceRates {
   void Commit(int64_t tokens) { fresh_ += tokens; }
   // A request wrote its first token.
   void Begin() { ++fresh_begun_; }
-  // As of the next Follow: so many of the live requests are reading their prompt, and the mean
+  // As of the next Follow: so many of the live requests prefill their prompt, and the mean
   // answer is so long; 0: not known.
   void Expect(int32_t reading, double answer_tokens) {
     reading_ = reading;
@@ -36,14 +36,14 @@ class ServiceRates {
   // count, nor does the first window after a change of mode: the requests have yet to follow it.
   void Follow(ServiceMode mode, int32_t live, int32_t load, absl::Time now);
 
-  // Takes the window as it is, however little it shows: nobody waits longer for it.
+  // Takes the window as it is, however little it shows: the wait for it is over.
   void Conclude();
 
   // Of all `load` requests together; nothing if it was never measured, or is forgotten. A window
   // need not hold as many prompts as belong to its tokens: their cost and that of tokens are taken
   // apart and put together for a mean answer, where both were seen.
   std::optional<double> Measured(ServiceMode mode, int32_t load) const;
-  // Of one request, from token to token while no live request read its prompt; nothing where that
+  // Of one request, from token to token while no live request prefilled; nothing where that
   // was too rare, as under a stream of short requests.
   std::optional<double> MeasuredMsPerToken(ServiceMode mode, int32_t load) const;
   // Windows that it is measured by.
@@ -98,10 +98,10 @@ class ServiceRates {
   int64_t fresh_ = 0, fresh_begun_ = 0;     // Tokens and first tokens since the last call.
   double answer_tokens_ = 0;
   int32_t reading_ = 0;      // Now.
-  bool all_wrote_ = false;   // At the last call no request was reading.
+  bool all_wrote_ = false;   // At the last call no request was prefilling.
   Tally window_, decoding_;  // Of this window; decoding: while all of them wrote.
-  // Time of prompts that are being read. It counts with the first token that comes of it, so that a
-  // window has no part of a prompt.
+  // Time of prompts that are being prefilled. It counts with the first token that comes of it, so
+  // that a window has no part of a prompt.
   Tally pending_;
 };
 

@@ -125,7 +125,7 @@ TEST_F(ServiceRatesTest, ForgetsTheOtherModeLaterEachTime) {
   EXPECT_EQ(rates_.Measured(kRouted, 4), std::nullopt);
 }
 
-TEST_F(ServiceRatesTest, MeasuresTheTimePerTokenWhileNobodyReads) {
+TEST_F(ServiceRatesTest, MeasuresTheTimePerTokenWhileNoRequestPrefills) {
   for (int burst = 0; burst < 10; ++burst) {
     rates_.Expect(/*reading=*/4, /*answer_tokens=*/0);
     Serve(kRouted, 4, 0, absl::Seconds(0.5));
@@ -159,7 +159,7 @@ TEST_F(ServiceRatesTest, AWindowOfShortAnswersHasAPrompt) {
   EXPECT_NE(rates_.Measured(kRouted, 4), std::nullopt);
 }
 
-TEST_F(ServiceRatesTest, WhereSomebodyAlwaysReadsThereIsNoTimePerToken) {
+TEST_F(ServiceRatesTest, WhereARequestAlwaysPrefillsThereIsNoTimePerToken) {
   rates_.Expect(/*reading=*/1, /*answer_tokens=*/0);
   for (int second = 0; second < 60; ++second) {
     rates_.Begin();
@@ -179,7 +179,7 @@ TEST_F(ServiceRatesTest, CorrectsAPredictionByWhatWasMeasured) {
   ModePrediction corrected = rates_.Correct(said, 4);
   EXPECT_NEAR(corrected.routed_per_s, 88, 2);
   EXPECT_NEAR(corrected.routed_ms_per_token, 45, 1);
-  EXPECT_NEAR(corrected.large_alone_per_s, 80, 2) << "it has the same strangers beside it";
+  EXPECT_NEAR(corrected.large_alone_per_s, 80, 2) << "it has the same co-located load";
   Serve(kLargeAlone, 4, 24, absl::Seconds(60));
   corrected = rates_.Correct(said, 4);
   EXPECT_NEAR(corrected.large_alone_per_s, 96, 2);

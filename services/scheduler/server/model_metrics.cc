@@ -79,7 +79,7 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
   };
   add("model_handoff_latency_seconds",
       "From the end of a step on one side until its row can run on the other", {},
-      [](const Reading& r) { return absl::ToDoubleSeconds(r.model.hop()); });
+      [](const Reading& r) { return absl::ToDoubleSeconds(r.model.handoff_latency()); });
   add("model_large_alone", "1 while new requests get large-only service", {},
       [](const Reading& r) { return r.model.mode() == ServiceMode::kLargeAlone ? 1.0 : 0.0; });
   add("model_threshold_rows", "Large rows that a shared device or a static plan waits for", {},
