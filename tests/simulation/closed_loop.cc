@@ -14,7 +14,8 @@ namespace {
 
 constexpr int32_t kUsableIds = 500;
 constexpr int32_t kBlock = 16;
-constexpr absl::Duration kLook = absl::Milliseconds(1);  // For requests that ended.
+// How often the loop looks for requests that ended.
+constexpr absl::Duration kLook = absl::Milliseconds(1);
 constexpr absl::Duration kGiveUp = absl::Hours(2);
 
 class ClosedLoop {
@@ -32,7 +33,7 @@ class ClosedLoop {
     const absl::Time until = events_.now() + kGiveUp;
     while (ended_ < total() && events_.Step(until)) {
     }
-    if (ended_ < total()) return absl::DeadlineExceededError("the system stands still");
+    if (ended_ < total()) return absl::DeadlineExceededError("the system makes no progress");
     return Report();
   }
 
@@ -82,7 +83,7 @@ class ClosedLoop {
     return plan;
   }
 
-  // Replaces what has ended.
+  // Replaces requests that have ended.
   void Look() {
     int ended = 0;
     for (const auto& [handle, record] : gateway_->records()) ended += record.ended;
@@ -92,7 +93,7 @@ class ClosedLoop {
     }
     const absl::Duration wait = scheduler_->core().OldestLargeWait(events_.now());
     result_.longest_wait = std::max(result_.longest_wait, wait);
-    // Neither while it fills nor while it empties.
+    // Measures neither while the loop fills nor while it empties.
     if (ended_ < total() / 4) {
       from_ = events_.now();
       tokens_before_ = Tokens();

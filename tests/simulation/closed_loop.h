@@ -1,6 +1,6 @@
-// A closed loop of like requests on the real cores with the step times of a curve set, in simulated
-// time: what a policy gains, or what a small KV pool of the large model costs. Deterministic; a
-// simulated second takes some tens of milliseconds.
+// A closed loop of similar requests on the real cores with the step times of a curve set, in
+// simulated time. It measures what a policy gains, or what a small KV pool of the large model
+// costs. Deterministic; a simulated second takes some tens of milliseconds.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,29 @@
 
 namespace tokenrouter::simulation {
 
-// How long prompts are, and when the large model reads them.
+// The lengths of prompts, and when the large model prefills them.
 struct PromptKind {
   const char* name;
   int least, most;  // Ids.
   LargePrefill when;
 };
-// Hardly any, as the simulator of the batching model has it.
+// Hardly any prompts, as in the simulator of the batching model.
 inline constexpr PromptKind kHardlyAnyPrompts = {"8-16", 8, 16, LargePrefill::kLazy};
-// As people write them, read ahead.
+// Prompts as people write them, with background prefill.
 inline constexpr PromptKind kPromptsOfPeople = {"128-256", 128, 256, LargePrefill::kIdle};
 
 struct ClosedLoopOptions {
   std::string set = "h200";
   bool shared_device = false;
-  int requests = 32;  // Always live.
+  int requests = 32;  // The number of live requests at any time.
   double r = 0.1;
   int least_prompt = 128, most_prompt = 256;
   int new_tokens = 128;
-  double pool = 1.0;  // Share of the blocks that all requests need at their full lengths.
-  int rounds = 8;     // So many times `requests` run in all; the first fourth only warms up.
-  // Each way of a frame takes between these; a hop is two of them.
+  // The large pool, as a share of the blocks that all requests need at full length.
+  double pool = 1.0;
+  // How many times `requests` run in all. The first quarter only warms up.
+  int rounds = 8;
+  // The delay of a frame in one direction; a handoff latency is two of them.
   absl::Duration least_delay = absl::Microseconds(100), most_delay = absl::Microseconds(200);
   CoreOptions core;
 
@@ -50,10 +52,10 @@ struct ClosedLoopResult {
   double committed_per_s = 0;
   int64_t large_blocks = 0;
   SchedulerCounters counters;
-  uint64_t preemptions = 0;  // By the large worker itself.
+  uint64_t preemptions = 0;  // Preemptions by the large worker itself.
   absl::Duration longest_wait;
   int failed = 0;
-  // Of each request, by its number.
+  // The generated ids of each request, by its number.
   std::map<int, std::vector<int32_t>> answers;
 };
 

@@ -1,5 +1,5 @@
-// EventQueue is simulated time: closures ordered by when they are due, first in first out among
-// equals. Nothing else moves the clock. Single-threaded; a run is a pure function of what is
+// EventQueue is simulated time: closures ordered by their due time, first in first out among equal
+// times. Nothing else moves the clock. Single-threaded; a run is a pure function of what is
 // scheduled.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A large pool with a quarter of the KV that all requests would like, on the real cores.
+// A large pool with a quarter of the KV that all requests need, on the real cores.
 #include <gtest/gtest.h>
 
 #include "libs/status/status_matchers.h"
@@ -15,7 +15,7 @@ ClosedLoopOptions Options(double pool) {
   return options;
 }
 
-TEST(KvPressure, AQuarterOfTheKvLosesNothingAndSpendsLittleOnRebuilding) {
+TEST(KvPressure, AQuarterOfTheKvLosesNoRequestAndSpendsLittleOnRecomputation) {
   TR_ASSERT_OK_AND_ASSIGN(const ClosedLoopResult full, RunClosedLoop(Options(1)));
   TR_ASSERT_OK_AND_ASSIGN(const ClosedLoopResult quarter, RunClosedLoop(Options(0.25)));
   EXPECT_EQ(full.failed, 0);
@@ -27,7 +27,7 @@ TEST(KvPressure, AQuarterOfTheKvLosesNothingAndSpendsLittleOnRebuilding) {
   EXPECT_LT(quarter.counters.rebuilt_ids, 64u * quarter.answers.size());
 }
 
-TEST(KvPressure, NobodyStandsStillForLongBesideLongAnswers) {
+TEST(KvPressure, NoRequestWaitsForLongBesideLongAnswers) {
   ClosedLoopOptions options = Options(0.25);
   options.requests = 8;
   options.new_tokens = 600;

@@ -1,5 +1,5 @@
-// What the model gains over greedy on two devices, on the real cores in simulated time: waits that
-// look right one decision at a time can still cost whole steps.
+// What the model policy gains over greedy on two devices, on the real cores in simulated time:
+// waits that look right one decision at a time can still cost whole steps.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -17,8 +17,8 @@ struct Cell {
   std::string set;
   int requests;
   double r;
-  bool prompts;       // As people write them; otherwise hardly any.
-  double least_gain;  // The model's rate over greedy's.
+  bool prompts;       // Prompts as people write them; otherwise hardly any.
+  double least_gain;  // The rate of kModel over that of kGreedy.
 };
 
 double RateOf(const Cell& cell, Kind kind) {
@@ -43,12 +43,12 @@ TEST_P(PolicyGain, WaitingGainsAndNeverCostsMuch) {
 INSTANTIATE_TEST_SUITE_P(
     Loads, PolicyGain,
     ::testing::Values(
-        // Ids cost much: a large row held until a step's end that is foreseen too late waits for
-        // the whole next one.
+        // Ids cost much: a large row that is held until a step's predicted end, when that comes too
+        // late, waits for the whole next step.
         Cell{"h200", 16, .1, false, .99}, Cell{"h200", 16, .1, true, .98},
         // The small step that a large step's rows start is worth waiting for.
         Cell{"h200", 16, .4, false, 1.02}, Cell{"roofline", 16, .4, false, 1.05},
-        // Histories that are read ahead while rows wait on purpose.
+        // Background prefill of histories while rows are deferred.
         Cell{"roofline", 16, .1, false, 1.03}, Cell{"roofline", 16, .1, true, .98},
         // Short steps, many rows routed.
         Cell{"8b", 4, .4, false, 1.04}, Cell{"8b", 16, .4, false, 1.07},

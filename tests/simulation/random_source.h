@@ -1,4 +1,4 @@
-// The one source of chance of a simulated run.
+// The only source of randomness of a simulated run.
 #pragma once
 
 #include <cstdint>

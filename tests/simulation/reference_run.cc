@@ -62,7 +62,7 @@ ReferenceAnswer RunReference(const wire::GenerationSpec& spec, const std::vector
   const std::string& name = spec.routing().algorithm();
   const auto algorithm = CreateAlgorithm(name, ParametersFromWire(spec.routing()));
   TR_CHECK(algorithm.ok()) << algorithm.status();
-  // Whatever is drafted, verification by equality leaves what the large model would have said.
+  // Whatever is drafted, verification by equality yields what the large model would have chosen.
   const bool large_writes_all = name == "always" || name == "speculative";
   OneModel models[] = {OneModel(small, spec), OneModel(large, spec)};
   const StopRules rules = RulesOf(spec, small);
@@ -98,7 +98,7 @@ std::string Rescore(const wire::GenerationSpec& spec, const std::vector<TokenId>
   RequestState state;
   for (size_t i = 0; i < ids.size(); ++i) {
     const bool by_large = authors[i] == static_cast<char>(Author::kLarge);
-    // A draft keeps its author only where the large model says the same.
+    // A draft keeps its author only where the large model chooses the same.
     const bool judged_by_large = by_large || spec.routing().algorithm() == "speculative";
     const Choice choice = models[judged_by_large].Next(history);
     if (choice.id != ids[i]) {
@@ -111,7 +111,7 @@ std::string Rescore(const wire::GenerationSpec& spec, const std::vector<TokenId>
     history.Append({&ids[i], 1});
     for (OneModel& model : models) model.Count(ids[i]);
     const bool stops = CheckStop(rules, ids[i], static_cast<int32_t>(i + 1)) != FinishReason::kNone;
-    if (stops && i + 1 < ids.size()) return absl::StrCat("goes on after its end at token ", i);
+    if (stops && i + 1 < ids.size()) return absl::StrCat("continues after its end at token ", i);
   }
   return "";
 }

@@ -12,7 +12,8 @@
 namespace tokenrouter::simulation {
 namespace {
 
-constexpr uint64_t kReplayEvery = 50;  // Every so many seeds run twice and must agree.
+// One in this many seeds runs twice, and both runs must agree.
+constexpr uint64_t kReplayEvery = 50;
 
 bool RunSeed(uint64_t seed, WorldOutcome* total) {
   const WorldOutcome outcome = World(seed).Run();
@@ -54,7 +55,7 @@ int Main(int argc, char** argv) {
   WorldOutcome total;
   uint64_t failed = 0;
   for (uint64_t seed = first; seed < first + seeds; ++seed) failed += !RunSeed(seed, &total);
-  std::printf("%llu seeds, %llu failed, %llu events, %llu tokens (%llu large-alone), %d faults\n",
+  std::printf("%llu seeds, %llu failed, %llu events, %llu tokens (%llu large-only), %d faults\n",
               static_cast<unsigned long long>(seeds), static_cast<unsigned long long>(failed),
               static_cast<unsigned long long>(total.events),
               static_cast<unsigned long long>(total.tokens),

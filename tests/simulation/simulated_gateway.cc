@@ -119,8 +119,8 @@ void SimulatedGateway::OnEvent(const LinkEvent& event) {
   const auto now_committed = static_cast<Position>(committed + event.ids.size());
   TR_CHECK(now_committed <=
            record.acknowledged + record.plan.credit_window + record.plan.credit_slack)
-      << id << " has " << now_committed << " ids, its client has read " << record.acknowledged
-      << ", the window is " << record.plan.credit_window;
+      << id << " has " << now_committed << " ids, its client has acknowledged "
+      << record.acknowledged << ", the window is " << record.plan.credit_window;
   if (event.finish) {
     record.ended = true;
     record.finish = *event.finish;

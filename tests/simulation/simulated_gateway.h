@@ -1,6 +1,6 @@
 // SimulatedGateway is a gateway process on the simulated network: the real SchedulerLinkCore with
 // clients that read at their own pace, cancel, or find a stop string. It records what each request
-// got and checks on the way that nothing comes twice and that credits are kept.
+// got, and checks on the way that no token arrives twice and that credits are respected.
 #pragma once
 
 #include <map>
@@ -18,24 +18,24 @@ struct ClientPlan {
   wire::GenerationSpec spec;
   std::vector<TokenId> prompt;
   absl::Duration starts_after;
-  absl::Duration reads_in;  // From a chunk to its acknowledgement.
-  int cancels_after = -1;   // Generated tokens; -1: never.
+  absl::Duration reads_in;  // The time from a chunk to its acknowledgement.
+  int cancels_after = -1;   // Generated tokens before the client cancels; -1: never.
   int stops_after = -1;     // Generated tokens at which a stop string is found; -1: never.
   Position credit_window = 0;
-  Position credit_slack = 0;  // A verified tail may end so far beyond the credit.
+  Position credit_slack = 0;  // How far a verified tail may end beyond the credit.
 };
 
-// What became of it.
+// The outcome of a request.
 struct ClientRecord {
   ClientPlan plan;
   bool submitted = false;
   bool ended = false;
   bool cancelled = false;
-  bool stopped = false;  // By its stop string.
+  bool stopped = false;  // Ended by its stop string.
   bool degraded = false;
-  std::vector<TokenId> ids;  // Generated.
+  std::vector<TokenId> ids;  // The generated ids.
   std::string authors;       // One byte per id, as on the wire.
-  int32_t large_alone = 0;   // Of the ids.
+  int32_t large_alone = 0;   // Ids that were written under large-only service.
   Position acknowledged = 0;
   wire::Finish finish;
   absl::Status error;

@@ -107,8 +107,8 @@ void SimulatedScheduler::FlushSoon() {
 void SimulatedScheduler::Flush() {
   core_->Flush(events_->now());
   const absl::Time next = core_->NextDeadline();
-  // A past deadline would be one that the flush left open: time would stand still.
-  TR_CHECK(next > events_->now()) << "a wait has outlived its end";
+  // A past deadline would mean that the flush left it open, and time would never advance.
+  TR_CHECK(next > events_->now()) << "a deadline lies in the past after a flush";
   if (next == absl::InfiniteFuture() || (wake_at_ > events_->now() && wake_at_ <= next)) return;
   wake_at_ = next;
   events_->At(next, [this, generation = generation_, next] {
@@ -131,7 +131,7 @@ BatchingPolicy SimulatedScheduler::PolicyFor(const PlanInputs& wanted) {
 
 void SimulatedScheduler::AdoptPlans() {
   for (const PlanInputs& wanted : core_->WantedPlans(events_->now())) {
-    // Of a pair that is worth routing: the mode is drawn elsewhere.
+    // The plan favours routing, because the mode is drawn elsewhere.
     const PairPlan plan{.inputs = wanted,
                         .prediction = {.policy = PolicyFor(wanted),
                                        .routed_per_s = 2,
@@ -149,7 +149,7 @@ void SimulatedScheduler::Tick(int generation) {
     return;
   }
   for (const auto& input : std::exchange(unread_, {})) input();
-  // As the server does.
+  // The server does the same.
   if (events_->now() - last_tick_ > options_.heartbeat) core_->ResetLiveness(events_->now());
   last_tick_ = events_->now();
   core_->OnTick(events_->now());

@@ -1,5 +1,5 @@
-// SimulatedScheduler is a scheduler process on the simulated network: the real SchedulerCore,
-// killed and started again with a new term at will.
+// SimulatedScheduler is a scheduler process on the simulated network: the real SchedulerCore, which
+// can be killed and started again with a new term at any time.
 #pragma once
 
 #include <functional>
@@ -22,15 +22,15 @@ class SimulatedScheduler : public Output {
   SimulatedScheduler(EventQueue* events, RandomSource* random, CoreOptions options)
       : events_(events), random_(random), options_(options) {}
 
-  // `clock_skew` is added to the wall clock that the term is made of.
+  // `clock_skew` is added to the wall clock from which the term is made.
   void Start(absl::Duration clock_skew);
   void Kill();
-  // The process stands still for so long; what arrives waits.
+  // The process is suspended for `time`; frames that arrive wait.
   void Freeze(absl::Duration time);
-  // Waits follow the plans that a real scheduler would make; otherwise plans are drawn at random:
-  // any must do, since answers depend on none.
+  // Deferral follows the plans that a real scheduler would make. Otherwise plans are drawn at
+  // random; any plan must do, since answers depend on none.
   void MakePlans() { make_plans_ = true; }
-  // In force from now on, here and in what is started later.
+  // The mode is in force from now on, in this process and in later ones.
   void ForceMode(ServiceMode mode) {
     options_.forced_mode = mode;
     if (core_ != nullptr) core_->ForceMode(mode);
@@ -41,7 +41,7 @@ class SimulatedScheduler : public Output {
   int restarts() const { return restarts_; }
   uint64_t expired_leases() const { return expired_leases_; }
 
-  // A client dials; false when nobody listens.
+  // A client dials; false when no scheduler is running.
   bool Accept(const std::shared_ptr<GatewayWire>& wire);
   bool Accept(const std::shared_ptr<WorkerWire>& wire);
 
@@ -70,9 +70,9 @@ class SimulatedScheduler : public Output {
   bool flush_due_ = false;
   bool make_plans_ = false;
   absl::Time last_tick_;
-  absl::Time wake_at_ = absl::InfiniteFuture();  // For the core's next deadline.
+  absl::Time wake_at_ = absl::InfiniteFuture();  // When the core's next deadline is due.
   absl::Time frozen_until_ = absl::InfinitePast();
-  std::vector<std::function<void()>> unread_;  // What arrived since it froze.
+  std::vector<std::function<void()>> unread_;  // Inputs that arrived while it was suspended.
   StreamId next_stream_ = 1;
   std::map<StreamId, std::shared_ptr<GatewayWire>> gateways_;
   std::map<StreamId, std::shared_ptr<WorkerWire>> workers_;

@@ -1,5 +1,5 @@
-// SimulatedWorker is a worker process on the simulated network: the real WorkerCore on a hash
-// engine. It can be killed (KV and ids are gone), cut off (they stay) or frozen for a while.
+// SimulatedWorker is a worker process on the simulated network: the real WorkerCore on a synthetic
+// engine. It can be killed (KV and ids are lost), cut off (they stay) or suspended for a while.
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@
 
 namespace tokenrouter::simulation {
 
-// Counts the steps that run on each device at once.
+// Counts the steps that run at once on a device.
 struct DeviceUse {
   int running = 0;
   int worst = 0;
@@ -23,15 +23,15 @@ struct DeviceUse {
 struct WorkerSetup {
   WorkerCoreOptions core;
   HashEngineOptions engine;
-  std::string numerics_class;  // Empty: the engine's own.
+  std::string numerics_class;  // Empty: that of the engine.
   absl::Duration step_base = absl::Milliseconds(1);
   absl::Duration step_per_id = absl::Microseconds(20);
-  std::optional<StepCurve> curve;  // Instead of these two and the noise.
+  std::optional<StepCurve> curve;  // If set, replaces step_base, step_per_id and the noise.
 };
 
 class SimulatedWorker {
  public:
-  // `device` null: a device of its own.
+  // `device`: null for a dedicated device.
   SimulatedWorker(EventQueue* events, RandomSource* random, SimulatedScheduler* scheduler,
                   WorkerSetup setup, WireDelays delays, DeviceUse* device)
       : events_(events),
@@ -76,12 +76,12 @@ class SimulatedWorker {
   std::unique_ptr<SyntheticEngine> engine_;
   std::unique_ptr<WorkerCore> core_;
   std::shared_ptr<WorkerWire> wire_;
-  int generation_ = 0;  // Of the process.
+  int generation_ = 0;  // Number of this process; old events of earlier ones are ignored.
   int starts_ = 0;
   bool stepping_ = false;
   absl::Time step_started_;
   absl::Time frozen_until_;
-  std::deque<wire::CommandFrame> unread_;  // Arrived while frozen.
+  std::deque<wire::CommandFrame> unread_;  // Frames that arrived while it was suspended.
   absl::Time pump_at_ = absl::InfiniteFuture();
 };
 

@@ -1,7 +1,7 @@
-// Wire is one simulated gRPC stream. Within a direction frames keep their order; between
-// directions and streams nothing is promised. A cut drops what is under way, and each end learns of
-// it in its own time.
-// Ownership: shared by both ends and by the events under way.
+// Wire is one simulated gRPC stream. Frames keep their order within a direction; between directions
+// and streams no order is promised. A cut drops the frames in flight, and each end learns of it
+// after its own delay.
+// Ownership: shared by both ends and by the events in flight.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace tokenrouter::simulation {
 struct WireDelays {
   absl::Duration low = absl::Microseconds(50);
   absl::Duration high = absl::Microseconds(400);
-  double slow_share = 0.02;  // Of the frames take up to `slow`.
+  double slow_share = 0.02;  // The share of frames that take up to `slow`.
   absl::Duration slow = absl::Milliseconds(20);
 };
 
@@ -39,7 +39,7 @@ class Wire : public std::enable_shared_from_this<Wire<Up, Down>> {
 
   void SetServer(ServerEnd end) { server_ = std::move(end); }
   void SetClient(ClientEnd end) { client_ = std::move(end); }
-  // The end's process is dead or has moved on: it hears nothing any more.
+  // The process at this end is dead or has moved on: it receives nothing any more.
   void DropServer() { server_ = {}; }
   void DropClient() { client_ = {}; }
 
@@ -53,7 +53,7 @@ class Wire : public std::enable_shared_from_this<Wire<Up, Down>> {
       if (!self->cut_ && self->client_.on_frame) self->client_.on_frame(frame);
     });
   }
-  // An orderly end: after what was sent before it.
+  // An orderly end, delivered after everything that was sent before it.
   void CloseFromServer() {
     Deliver(&last_down_, [self = this->shared_from_this()] { self->EndClient(); });
     DropServer();

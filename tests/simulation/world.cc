@@ -13,7 +13,7 @@ constexpr TokenId kEos = 499;
 constexpr absl::Duration kFaultsWithin = absl::Milliseconds(600);
 constexpr absl::Duration kGiveUp = absl::Seconds(120);
 constexpr absl::Duration kLongestMode = absl::Milliseconds(40);
-constexpr int kSeedsWithoutFaults = 4;  // One in so many.
+constexpr int kSeedsWithoutFaults = 4;  // One seed in this many has no faults.
 
 CoreOptions DrawOptions(RandomSource* random) {
   CoreOptions options;
@@ -65,8 +65,8 @@ World::World(uint64_t seed) : random_(seed), options_(DrawOptions(&random_)) {
   PlanFaults();
 }
 
-// A third of the worlds may give up on requests: what is checked then is that each ends once, by a
-// declared reason, and that what it got is right.
+// A third of the worlds may give up on requests. They check that each request ends once, for a
+// declared reason, and that the tokens it got are right.
 void World::DrawPolicy() {
   classes_differ_ = random_.Chance(0.2);
   strict_ = random_.Chance(0.67);
@@ -242,7 +242,7 @@ void World::KillWorker() {
 
 void World::KillScheduler() {
   scheduler_->Kill();
-  // The next host's clock may be behind.
+  // The next scheduler's clock may be behind.
   const absl::Duration skew =
       random_.Chance(0.3) ? -absl::Seconds(random_.Between(1, 100)) : absl::ZeroDuration();
   events_.After(random_.Between(absl::Milliseconds(1), absl::Seconds(1)), [this, skew] {
@@ -282,7 +282,7 @@ WorldOutcome World::Run() {
   return outcome;
 }
 
-// All requests have ended and all memory has come back.
+// All requests have ended and all KV blocks are free.
 bool World::Quiet() const {
   for (const auto& gateway : gateways_) {
     if (!gateway->AllEnded()) return false;
@@ -298,14 +298,14 @@ std::string World::Describe() const {
   if (!scheduler_->running()) return text;
   for (const uint64_t key : scheduler_->core().requests().Keys()) {
     const RequestMachine& request = *scheduler_->core().requests().Find(key);
-    absl::StrAppend(&text, "\n  ", request.spec().request_id(), " ",
-                    kPhaseNames[Index(request.phase())], ", pen ", RoleName(request.grant().role),
-                    ", committed ", request.history().committed(), " of ", request.history().size(),
-                    ", acked ", request.acked(), ", parked ", request.credit_blocked(),
-                    ", small epoch ", request.side(Role::kSmall).epoch, " on ",
-                    request.side(Role::kSmall).worker, ", large epoch ",
-                    request.side(Role::kLarge).epoch, " on ", request.side(Role::kLarge).worker,
-                    ", pen credit ", request.side(request.grant().role).credit);
+    absl::StrAppend(
+        &text, "\n  ", request.spec().request_id(), " ", kPhaseNames[Index(request.phase())],
+        ", decode grant ", RoleName(request.grant().role), ", committed ",
+        request.history().committed(), " of ", request.history().size(), ", acked ",
+        request.acked(), ", credit-blocked ", request.credit_blocked(), ", small epoch ",
+        request.side(Role::kSmall).epoch, " on ", request.side(Role::kSmall).worker,
+        ", large epoch ", request.side(Role::kLarge).epoch, " on ",
+        request.side(Role::kLarge).worker, ", credit ", request.side(request.grant().role).credit);
   }
   return text;
 }

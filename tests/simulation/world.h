@@ -1,5 +1,5 @@
-// World is one simulated deployment and its fate, all drawn from one seed: workers, gateways,
-// requests, faults. Run plays it to the end and says what went wrong, if anything.
+// World is one simulated deployment and its faults, all drawn from one seed: workers, gateways,
+// requests, faults. Run plays it to the end and returns what went wrong, if anything.
 #pragma once
 
 #include <memory>
@@ -14,9 +14,10 @@ namespace tokenrouter::simulation {
 struct WorldOutcome {
   std::string failure;  // Empty: every invariant held.
   uint64_t events = 0;
-  uint64_t tokens = 0;       // Given to clients.
-  uint64_t large_alone = 0;  // Of these.
-  uint64_t fingerprint = 0;  // Of everything that clients got and when; equal for equal seeds.
+  uint64_t tokens = 0;       // Tokens that clients got.
+  uint64_t large_alone = 0;  // Of these tokens, those written under large-only service.
+  // A hash of everything that clients got and when; equal for equal seeds.
+  uint64_t fingerprint = 0;
   int faults = 0;
 };
 
@@ -55,8 +56,8 @@ class World {
   CoreOptions options_;
   HashModelOptions models_[kRoles];
   int faults_planned_ = 0;
-  bool strict_ = true;           // Waits outlast every fault: each request must be answered.
-  bool classes_differ_ = false;  // Answers may be marked degraded; tokens are the same.
+  bool strict_ = true;  // All timeouts outlast every fault, so each request must be answered.
+  bool classes_differ_ = false;  // Answers may be marked degraded; their tokens are the same.
   // The service mode changes: at random times, or as the scheduler chooses.
   bool mode_varies_ = false;
   DeviceUse device_;

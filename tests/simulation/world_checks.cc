@@ -1,4 +1,4 @@
-// The part of World that judges what happened.
+// The part of World that checks the outcome.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -34,7 +34,7 @@ std::string World::CheckAnswer(const ClientRecord& record) const {
   if (record.degraded && !classes_differ_ && !small_only) {
     return absl::StrCat(name, "is marked degraded");
   }
-  // After the small model took over nobody knows what it should have been.
+  // There is no reference answer once the small model has taken over.
   if (record.degraded && small_only) return "";
   const std::string marks = CheckMarks(record);
   if (!marks.empty()) return absl::StrCat(name, marks);
@@ -48,7 +48,7 @@ std::string World::CheckMarks(const ClientRecord& record) const {
   const wire::GenerationSpec& spec = record.plan.spec;
   const auto ids = static_cast<int32_t>(record.ids.size());
   if (spec.service_mode() == api::SERVICE_MODE_LARGE_ALONE) {
-    if (record.large_alone != ids) return "is not marked large-alone throughout";
+    if (record.large_alone != ids) return "is not marked large-only throughout";
     return record.authors.find(static_cast<char>(Author::kSmall)) == std::string::npos
                ? ""
                : "has tokens of the small model";
@@ -56,14 +56,15 @@ std::string World::CheckMarks(const ClientRecord& record) const {
   const bool never_touched = spec.service_mode() == api::SERVICE_MODE_ROUTED || !mode_varies_ ||
                              spec.routing().algorithm() == "never" ||
                              spec.routing().algorithm() == "always";
-  return never_touched && record.large_alone > 0 ? "is marked large-alone" : "";
+  return never_touched && record.large_alone > 0 ? "is marked large-only" : "";
 }
 
-// Who wrote what depends on when the mode changed; that every token is right does not.
+// Which model wrote a token depends on when the mode changed; whether it is right does not.
 std::string World::CheckFlipped(const ClientRecord& record) const {
   const wire::GenerationSpec& spec = record.plan.spec;
   const std::string name = absl::StrCat(spec.request_id(), " (", spec.routing().algorithm(), ") ");
-  // Draft and verification leave what the large model says, whoever is asked in between.
+  // Drafting and verification yield what the large model chooses, whichever model writes in
+  // between.
   if (spec.routing().algorithm() == "speculative") return CheckIds(record);
   std::string failure =
       Rescore(spec, record.plan.prompt, record.ids, record.authors, models_[0], models_[1]);
@@ -92,7 +93,7 @@ std::string World::CheckIds(const ClientRecord& record) const {
   if (record.cancelled || record.stopped || !record.error.ok()) {
     const bool prefix = record.ids.size() <= expected.ids.size() &&
                         std::equal(record.ids.begin(), record.ids.end(), expected.ids.begin());
-    return prefix ? "" : absl::StrCat(name, "is no prefix of the undisturbed answer");
+    return prefix ? "" : absl::StrCat(name, "is not a prefix of the answer without faults");
   }
   if (record.ids != expected.ids) {
     return absl::StrCat(name, "got ", absl::StrJoin(record.ids, ","), " instead of ",
