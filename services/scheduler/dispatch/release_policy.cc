@@ -14,9 +14,9 @@ using Kind = BatchingPolicy::Kind;
 
 ReleaseDecision Release(WaitOutcome outcome) { return {.release = true, .outcome = outcome}; }
 
-int64_t UnseenIds(const ReleaseSnapshot& snapshot) {
+int64_t UncomputedIds(const ReleaseSnapshot& snapshot) {
   int64_t ids = 0;
-  for (const auto& row : snapshot.waiting) ids += row.unseen_ids;
+  for (const auto& row : snapshot.waiting) ids += row.uncomputed_ids;
   return ids;
 }
 
@@ -27,7 +27,7 @@ double Predict(const StepTimeEstimator* curve, int rows, int64_t ids) {
 // The earliest time by which some row must be released.
 absl::Time EarliestBound(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   const absl::Duration step = absl::Milliseconds(
-      Predict(rule.large, static_cast<int>(snapshot.waiting.size()), UnseenIds(snapshot)));
+      Predict(rule.large, static_cast<int>(snapshot.waiting.size()), UncomputedIds(snapshot)));
   absl::Time earliest = absl::InfiniteFuture();
   for (const auto& row : snapshot.waiting) {
     earliest = std::min(earliest, ServeBy(row.bound, step + rule.handoff_latency));
@@ -39,7 +39,7 @@ absl::Time EarliestBound(const ReleaseSnapshot& snapshot, const ReleaseRule& rul
 double WaitThreshold(const ReleaseSnapshot& snapshot, const ReleaseRule& rule, double arrivals) {
   const int k = static_cast<int>(snapshot.waiting.size());
   const int n = std::max(1, static_cast<int>(arrivals + 0.5));
-  const int64_t ids = UnseenIds(snapshot);
+  const int64_t ids = UncomputedIds(snapshot);
   // A routed row brings everything that the small model wrote since the row's last visit.
   const auto coming = static_cast<int64_t>(std::lround(n / rule.routed));
   return DelayBalanceThreshold({.ready = Predict(rule.large, k, ids),

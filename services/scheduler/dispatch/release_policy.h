@@ -42,7 +42,7 @@ struct ReleaseSnapshot {
   struct Row {
     uint64_t request = 0;
     absl::Time since;
-    int64_t unseen_ids = 0;  // Uncomputed tokens of the row.
+    int64_t uncomputed_ids = 0;  // Uncomputed tokens of the row.
     WaitBound bound;
   };
   absl::Time now;

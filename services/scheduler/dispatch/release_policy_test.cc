@@ -33,7 +33,7 @@ class LargeReleaseTest : public ::testing::Test {
   // Adds rows that came `waited` ago, with one uncomputed token each unless `ids` says otherwise.
   void Wait(int rows, absl::Duration waited = absl::ZeroDuration(), int64_t ids = 1) {
     for (int i = 0; i < rows; ++i) {
-      rows_.push_back({.request = rows_.size() + 1, .since = kNow - waited, .unseen_ids = ids});
+      rows_.push_back({.request = rows_.size() + 1, .since = kNow - waited, .uncomputed_ids = ids});
     }
   }
   void SmallStep(int rows, absl::Duration predicted, absl::Duration remaining) {

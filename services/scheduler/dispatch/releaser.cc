@@ -50,7 +50,7 @@ ReleaseDecision Releaser::Judge(const AttachedWorker& worker) {
     const RequestMachine& request = *state_->requests.Find(key);
     rows_.push_back({.request = key,
                      .since = row.since,
-                     .unseen_ids = row.unseen_ids,
+                     .uncomputed_ids = row.unseen_ids,
                      .bound = BoundOf(request, row.since, state_->options.defer_cap)});
   }
   steps_.clear();

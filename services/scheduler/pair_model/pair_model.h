@@ -82,7 +82,7 @@ class PairModel {
   // `cost`: the time that making it took. A plan that could not be made has no value.
   void Adopt(const std::optional<PairPlan>& plan, absl::Duration cost, absl::Time now);
 
-  // ---- reading ----
+  // ---- accessors ----
   const StepTimeEstimator& curve(Role role) const { return curves_[static_cast<int>(role)]; }
   double PredictMs(Role role, int32_t rows, int64_t new_ids) const {
     return curve(role).Predict(rows, new_ids);

@@ -87,7 +87,7 @@ Position RequestMachine::Uncomputed(Role role) const {
   return std::max<Position>(1, history_.size() - side(role).read);
 }
 
-void RequestMachine::SetParked(Role role, const wire::RowReport& row) {
+void RequestMachine::SetCreditBlocked(Role role, const wire::RowReport& row) {
   // If a newer credit is on its way to the worker, the row goes on by itself.
   credit_blocked_ = row.credit_blocked() && history_.committed() >= mutable_side(role).credit;
 }
@@ -100,7 +100,7 @@ void RequestMachine::NoteCached(const wire::RowReport& row) {
 void RequestMachine::Accept(Role role, const wire::RowReport& row) {
   // A row that only reports credit_blocked changes neither the history nor the decode grant.
   if (row.ids_size() == 0 && !row.has_handoff()) {
-    SetParked(role, row);
+    SetCreditBlocked(role, row);
     return;
   }
   UpdateOtherSide(Other(role), row);
@@ -118,7 +118,7 @@ void RequestMachine::Accept(Role role, const wire::RowReport& row) {
   side.read = history_.size() - (row.ids_size() > 0 ? 1 : 0);
   state_ = row.state();
   reopens_ = 0;
-  SetParked(role, row);
+  SetCreditBlocked(role, row);
   CountDownGrant(written);
 }
 

@@ -162,7 +162,7 @@ class RequestMachine {
  private:
   Side& mutable_side(Role role) { return sides_[static_cast<int>(role)]; }
   void UpdateOtherSide(Role role, const wire::RowReport& row);
-  void SetParked(Role role, const wire::RowReport& row);
+  void SetCreditBlocked(Role role, const wire::RowReport& row);
   void CountDownGrant(int32_t written);
   bool WellFormed(const wire::RowReport& row) const;
 
