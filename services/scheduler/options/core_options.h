@@ -37,8 +37,7 @@ struct CoreOptions {
   // New requests that may wait for a worker with capacity. Requests beyond this limit are refused.
   int max_queued = 1024;
   LargePoolGone large_pool_gone = LargePoolGone::kWait;
-  // How long a request waits under kWait while no large worker is attached, from the loss of the
-  // last one.
+  // Under kWait, from the loss of the last large worker.
   absl::Duration no_large_worker_timeout = absl::Seconds(10);
   absl::Duration no_small_worker_timeout = absl::Seconds(10);  // While no small worker is attached.
   absl::Duration admission_timeout = absl::Seconds(60);        // For a slot on a full pool.
@@ -50,10 +49,8 @@ struct CoreOptions {
   absl::Duration evict_overdue_after = absl::Seconds(5);
   double rebuild_share = 0.1;
   LargePrefill large_prefill = LargePrefill::kLazy;  // The default of the scheduler's flag is auto.
-  // Credit-blocked or held without a new acknowledgement.
-  absl::Duration client_stall = absl::Seconds(60);
-  // Sent to refused clients as the time to retry after.
-  absl::Duration retry_after = absl::Seconds(1);
+  absl::Duration client_stall = absl::Seconds(60);   // Blocked or held without acknowledgement.
+  absl::Duration retry_after = absl::Seconds(1);     // Sent to refused clients.
 
   // Committed tokens that a writer may be ahead of the client's acknowledgement.
   Position credit = 64;
@@ -71,8 +68,7 @@ struct CoreOptions {
   // The longest lease. A running step is never interrupted, but workers cut prompts so that a chunk
   // fits into it.
   absl::Duration lease_max = absl::Milliseconds(200);
-  // Allowed beyond lease_max and two predicted steps.
-  absl::Duration lease_grace = absl::Seconds(1);
+  absl::Duration lease_grace = absl::Seconds(1);  // Beyond lease_max and two predicted steps.
 
   absl::Duration heartbeat = absl::Seconds(1);
   int missed_heartbeats = 3;
