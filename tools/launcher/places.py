@@ -30,6 +30,10 @@ class Places:
         return self.home / "tools" / "kubernetes"
 
     @property
+    def buf(self) -> Path:
+        return self.home / "tools" / "buf"
+
+    @property
     def run(self) -> Path:
         name = hashlib.sha256(str(self.checkout).encode()).hexdigest()[:12]
         return self.home / "run" / name

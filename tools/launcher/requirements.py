@@ -5,6 +5,7 @@ for, installed.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import buf_tool
 import kubernetes_tools
 import libtorch
 import llama_cpp
@@ -72,6 +73,13 @@ def find_missing(
             Missing(
                 f"kubectl and schemas of Kubernetes {versions.schema_version} ({size} to fetch)",
                 lambda: kubernetes_tools.install_kubernetes_tools(places, versions, console),
+            )
+        )
+    if needs.test and not buf_tool.buf_is_present(places, versions):
+        missing.append(
+            Missing(
+                f"buf {versions.buf.version} ({format_bytes(versions.buf.bytes)} to fetch)",
+                lambda: buf_tool.install_buf(places, versions, console),
             )
         )
     if needs.llama_cpp and not llama_cpp.source_is_present(places, versions):

@@ -43,6 +43,7 @@ class Versions:
     schema_version: str
     kubectl: Wheel
     schemas: Wheel
+    buf: Wheel
     llama_cpp: Wheel  # a source package
     models: dict[str, ModelFile]
 
@@ -69,6 +70,7 @@ def read_versions(path: Path) -> Versions:
         schema_version=kubernetes["schema_version"],
         kubectl=Wheel(**kubernetes["kubectl"]),
         schemas=Wheel(**kubernetes["schemas"]),
+        buf=Wheel(**lock["buf"]),
         llama_cpp=Wheel(**lock["llama_cpp"]),
         models={name: _model(name, entry) for name, entry in lock["models"].items()},
     )

@@ -25,6 +25,7 @@ class VersionsTest(unittest.TestCase):
             *versions.libtorch_wheels,
             versions.kubectl,
             versions.schemas,
+            versions.buf,
             versions.llama_cpp,
             *versions.models.values(),
         ]
@@ -74,6 +75,7 @@ class RequirementsTest(unittest.TestCase):
         for module, name in (
             (requirements.libtorch, "install_libtorch"),
             (requirements.kubernetes_tools, "install_kubernetes_tools"),
+            (requirements.buf_tool, "install_buf"),
         ):
             self.enterContext(
                 mock.patch.object(module, name, lambda *_, name=name: self.installed.append(name))
@@ -96,6 +98,7 @@ class RequirementsTest(unittest.TestCase):
                 "cargo-web",
                 "install_libtorch",
                 "install_kubernetes_tools",
+                "install_buf",
                 "small",
                 "large",
             ],
