@@ -1,4 +1,4 @@
-// What a client of the gateway is told when something went wrong. An error travels as an
+// The error that a client of the gateway receives. An error travels as an
 // absl::Status whose payloads carry the OpenAI fields (param, code, retry time, extra numbers); it
 // becomes JSON or a gRPC status at the edge. Ownership and threads: plain values. Units:
 // retry_after is a duration, zero means no hint.

@@ -10,7 +10,7 @@
 
 namespace tokenrouter {
 
-// Where the port's thread leaves events for the front end's. Credits bound it.
+// The port's thread leaves events here for the front end's thread. Credits bound its size.
 class Generation::Mailbox final : public GenerationSink {
  public:
   explicit Mailbox(std::function<void()> wake) : wake_(std::move(wake)) {}

@@ -43,9 +43,9 @@ class Generation {
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  // What happened since the last call.
+  // Returns what happened since the last call.
   Progress Poll();
-  // Everything that Poll returned so far has been given to the client, or had nothing to give.
+  // Tells the scheduler that the client has received everything that Poll returned so far.
   void Acknowledge();
 
   FinishReason reason() const { return text_.reason(); }

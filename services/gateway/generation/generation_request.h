@@ -1,5 +1,5 @@
-// A request as a client means it, before text becomes ids. HTTP and gRPC both end here; it holds
-// what they could read, and RequestIntake checks it.
+// A request as the client sent it, before its text is tokenized. HTTP and gRPC bodies are both read
+// into it, and RequestIntake checks it.
 #pragma once
 
 #include <cstdint>

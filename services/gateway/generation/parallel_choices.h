@@ -1,9 +1,9 @@
 // ParallelChoices is the n answers to one prompt: one Generation per choice under one request id,
-// told apart by GenerationSpec.choice, which is also part of the key of every random draw. So
-// choice i does not depend on n, and choice 0 is what the request alone would have said. All start
-// at once: workers let one of them read the prompt and the others wait for its blocks
+// distinguished by GenerationSpec.choice, which is also part of the key of every random draw. So
+// choice i does not depend on n, and choice 0 is the answer to the same request with n = 1. All
+// start at once: on a worker one of them prefills the prompt and the others wait for its KV blocks
 // (libs/worker/core/prefix_starter.h), and the scheduler can refuse any of them before the first
-// token of all.
+// token of the whole request.
 // Ownership: owns the generations; dropping it cancels those that have not ended. The first that
 // fails ends all: the others are cancelled then. Threads and memory: as n Generations. Units:
 // indices are 0..size()-1.
@@ -25,7 +25,7 @@ class ParallelChoices {
     FinishReason reason = FinishReason::kNone;  // Once set, no more of this choice.
   };
   struct Progress {
-    std::vector<ChoiceUpdate> news;  // Of choices that have some, by index.
+    std::vector<ChoiceUpdate> news;  // One per choice that has an update, by index.
     bool ended = false;              // Nothing follows.
     absl::Status error;              // With ended: of the choice that failed.
   };
@@ -35,14 +35,14 @@ class ParallelChoices {
       TokenRequest request, int count, const GenerationEnvironment& environment,
       const std::function<void()>& wake);
 
-  // What happened since the last call.
+  // Returns what happened since the last call.
   Progress Poll();
-  // Everything that Poll returned so far has been given to the client, or had nothing to give.
+  // Tells the scheduler that the client has received everything that Poll returned so far.
   void Acknowledge();
 
   int size() const { return static_cast<int>(choices_.size()); }
-  // The prompt once, and the tokens of all choices. Cached are the ids of the prompt that no choice
-  // had to read. REQUIRES: no choice has failed.
+  // Counts the prompt once, and the tokens of all choices. Cached tokens are those of the prompt
+  // that no choice had to compute. REQUIRES: no choice has failed.
   UsageCounts usage() const;
 
  private:

@@ -48,7 +48,7 @@ absl::Status ContextExceeded(const GenerationRequest& request, const char* has, 
   return WithNumber(std::move(status), "limit", limit);
 }
 
-// How many tokens may be written.
+// The number of tokens that may be generated.
 absl::StatusOr<int32_t> FitLength(const GenerationRequest& request, int64_t prompt, int64_t limit) {
   const int64_t room = limit - prompt;
   const int64_t wanted = request.max_new_tokens.value_or(1);
@@ -134,7 +134,7 @@ absl::StatusOr<std::string> RequestIntake::Render(const std::vector<ChatTurn>& t
   TR_RETURN_IF_ERROR(CheckTurns(turns));
   std::vector<ChatTurn> known = turns;
   for (ChatTurn& turn : known) {
-    // What newer clients call a system message; chat templates do not know it.
+    // Newer clients call a system message "developer"; chat templates do not know that role.
     if (turn.role == "developer") turn.role = "system";
   }
   absl::StatusOr<std::string> text = model_->RenderChat(known, template_kwargs_json);

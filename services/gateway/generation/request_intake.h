@@ -1,4 +1,4 @@
-// RequestIntake makes a token request out of what a client asked for: model name, roles, chat
+// RequestIntake turns a client's request into a token request: model name, roles, chat
 // template, tokenizer, ranges, stops, context limit, seed, routing algorithm. HTTP and gRPC share
 // it. Ownership: the TextModel must outlive it. Threads: const and thread-safe; costs CPU time in
 // proportion to the prompt. Errors: NOT_FOUND for an unknown model, INVALID_ARGUMENT with the field
@@ -32,7 +32,7 @@ struct IntakeOptions {
 struct TokenRequest {
   wire::GenerationSpec spec;
   std::vector<TokenId> ids;  // The prompt.
-  StopMatcher stops;         // Stop strings, the gateway's own business.
+  StopMatcher stops;         // Stop strings; the gateway alone matches them.
 };
 
 // INVALID_ARGUMENT naming `field` and the allowed ids.

@@ -42,7 +42,7 @@ TEST_F(RequestIntakeTest, FillsWhatTheClientLeftOut) {
   EXPECT_EQ(tokens.spec.sampling().seed(), 77u);
   EXPECT_EQ(tokens.spec.routing().algorithm(), "entropy");
   EXPECT_EQ(tokens.spec.routing().parameters().at("threshold"), 0.45);
-  EXPECT_EQ(tokens.spec.stop().max_new_tokens(), 15) << "what the context leaves";
+  EXPECT_EQ(tokens.spec.stop().max_new_tokens(), 15) << "the default is what the context leaves";
   EXPECT_FALSE(tokens.spec.string_stops());
 }
 
@@ -123,7 +123,8 @@ TEST_F(RequestIntakeTest, TooLongAPromptSaysAllNumbers) {
   EXPECT_EQ(error.numbers.size(), 3u);
   request_.max_new_tokens.reset();
   request_.input = std::string(20, 'x');
-  EXPECT_EQ(Refusal().code, "context_length_exceeded") << "no room for one token";
+  EXPECT_EQ(Refusal().code, "context_length_exceeded")
+      << "the context leaves no space for one token";
 }
 
 TEST_F(RequestIntakeTest, AHopelesslyLongPromptIsRefusedWithoutTokenizingItAll) {

@@ -54,7 +54,7 @@ TextPiece TextStream::PushToken(const LinkEvent& event, size_t index, bool is_st
   ++position_;
   const bool large = event.authors[index] == static_cast<char>(Author::kLarge);
   ++(large ? usage_.large_tokens : usage_.small_tokens);
-  // A verified draft keeps its author whoever wrote the rest of the event.
+  // A verified draft keeps its author, whichever side wrote the rest of the event.
   if (large && event.large_alone) ++usage_.large_alone_tokens;
   TokenInfo token;
   token.id = event.ids[index];

@@ -33,11 +33,11 @@ class TextStream {
 
   bool finished() const { return reason_ != FinishReason::kNone; }
   FinishReason reason() const { return reason_; }
-  // For reasons other than stop and length: why, for people.
+  // Explains reasons other than stop and length in human-readable form.
   const std::string& detail() const { return detail_; }
   // Length of the history that counts so far; the finish position once finished.
   int32_t position() const { return position_; }
-  // True when a stop string ended it: the scheduler does not know yet.
+  // True when a stop string ended it, which the scheduler does not know yet.
   bool ended_by_stop_string() const { return stops_.matched(); }
   const UsageCounts& usage() const { return usage_; }
 

@@ -1,4 +1,4 @@
-// What a client may see of its tokens and of their number, whatever the front end.
+// The token details and usage counts that a client may see, for every front end.
 // Ownership: plain values. Units: entropies are nats, logprobs natural logs, counts tokens.
 #pragma once
 
@@ -24,7 +24,7 @@ struct UsageCounts {
   int32_t cached_tokens = 0;  // Of prompt_tokens: were in the KV cache already.
   int32_t small_tokens = 0;
   int32_t large_tokens = 0;
-  int32_t large_alone_tokens = 0;  // Of large_tokens: written while the large model wrote all.
+  int32_t large_alone_tokens = 0;  // Of large_tokens: written in large-only service.
   bool degraded = false;
   // "routed", "large_alone" or "mixed"; "routed" before the first token.
   const char* service_mode() const {

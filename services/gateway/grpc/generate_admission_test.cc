@@ -1,4 +1,4 @@
-// Which gRPC calls are turned away before they cost anything: the service with work that waits.
+// Tests which gRPC calls are refused before they cost anything, while earlier work waits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ TEST_F(GenerateAdmissionTest, CallsThatWaitForTheirTextWorkAreBounded) {
   port_.refuses = true;
   work_.Release();
   EXPECT_THAT(first->Finish().error_message(), HasSubstr("takes no requests"));
-  // Its place is free again.
+  // Its entry among the waiting calls is free again.
   EXPECT_THAT(Generate(Request()).error_message(), HasSubstr("takes no requests"));
 }
 

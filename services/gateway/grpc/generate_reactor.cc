@@ -17,7 +17,7 @@ void GenerateReactor::Begin() {
 void GenerateReactor::Adopt(std::unique_ptr<Generation> generation) {
   {
     MutexLock lock(&mutex_);
-    // Left already: dropping the generation cancels it.
+    // The client has left already; dropping the generation cancels it.
     if (!cancelled_) generation_ = std::move(generation);
   }
   Pump();
@@ -69,7 +69,7 @@ GenerateReactor::Next GenerateReactor::Decide(absl::Status* status) {
     return Next::kWrite;
   }
   if (!over_) {
-    // Tokens that nothing is written for; see OpenAiCall.
+    // For these tokens nothing is written, so they are acknowledged here; see OpenAiCall.
     generation_->Acknowledge();
     return Next::kNothing;
   }

@@ -18,7 +18,7 @@ class GenerateReactor final : public grpc::ServerWriteReactor<api::GenerateReply
                               public std::enable_shared_from_this<GenerateReactor> {
  public:
   using Post = std::function<void(std::function<void()>)>;
-  // Told the status of the call once it is decided.
+  // Called with the status of the call once it is decided.
   using OnEnd = std::function<void(const absl::Status&)>;
 
   GenerateReactor(Post post, OnEnd on_end, bool return_routing)

@@ -1,10 +1,10 @@
-// GenerateService is the gRPC face tokenrouter.generation.v1.Generation: the same intake and limits
-// as HTTP, text as a stream. Ownership: what it is given must outlive it. Threads: gRPC's for
-// reactions; text is made on `post`'s threads. Memory: one reply is in flight per call, and tokens
-// are acknowledged when it has been written, so a client that does not read stops its request by
-// credit; requests that wait for text work are bounded in number by max_waiting and in size by the
-// server. Errors: the status of the call, mapped as libs/rpc does; a failure after the first reply
-// too; RESOURCE_EXHAUSTED or what admit says before a request is looked at.
+// GenerateService implements the gRPC service tokenrouter.generation.v1.Generation: it has the same
+// intake and limits as HTTP and streams text. Ownership: its environment must outlive it. Threads:
+// gRPC's for reactions; text is made on `post`'s threads. Memory: one reply is in flight per call,
+// and tokens are acknowledged when it has been written, so a client that does not read stops its
+// request by credit; requests that wait for text work are bounded in number by max_waiting and in
+// size by the server. Errors: the status of the call, mapped as libs/rpc does, also for a failure
+// after the first reply; RESOURCE_EXHAUSTED or the status of admit() before a request is looked at.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,7 @@ class GenerateService final : public api::Generation::CallbackService {
              const std::shared_ptr<GenerateReactor>& reactor) const;
 
   const Environment environment_;
-  // Shared with the calls that wait: dropped work gives its place back too.
+  // Shared with the calls that wait, since dropped work must leave the count of waiting calls too.
   const std::shared_ptr<std::atomic<int>> waiting_ = std::make_shared<std::atomic<int>>(0);
 };
 

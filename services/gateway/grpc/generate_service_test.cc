@@ -1,4 +1,4 @@
-// The gRPC face in process, against a scripted scheduler.
+// Tests the gRPC service in process, against a scripted scheduler.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ class GenerateServiceTest : public ::testing::Test {
       ASSERT_TRUE(stub_->ListModels(&context, {}, &reply).ok());
       if (reply.models(0).context_limit() > 0) return;
     }
-    FAIL() << "the scheduler was never heard";
+    FAIL() << "no message of the scheduler ever arrived";
   }
   static api::GenerateRequest Request(int max_new_tokens) {
     api::GenerateRequest request;

@@ -1,8 +1,8 @@
-// The seam between HTTP and what answers it: a handler starts one call per request, and the
-// connection pulls the steps of its reply. No socket and no Boost type shows here, so handlers are
-// tested without either. Ownership: the connection owns the call and destroys it when the reply is
-// complete or the client has left; a call must then give up its work. Threads: one call is used by
-// one thread at a time; `wake` may be called from any.
+// The interface between HTTP connections and handlers: a handler starts one call per request, and
+// the connection pulls the steps of its reply. No socket and no Boost type appears here, so
+// handlers are tested without either. Ownership: the connection owns the call and destroys it when
+// the reply is complete or the client has left; a call must then cancel its work. Threads: one call
+// is used by one thread at a time; `wake` may be called from any.
 #pragma once
 
 #include <functional>
@@ -49,7 +49,7 @@ class HttpCall {
   virtual HttpStep Next() = 0;
   // The bytes of the last step have been given to the socket.
   virtual void OnWritten() {}
-  // OnTokensAccepted into a stream that has been silent for a while; empty: nothing.
+  // Written into a stream that has been silent for a while; empty: nothing is written.
   virtual std::string_view KeepAlive() const { return {}; }
 };
 

@@ -32,7 +32,7 @@ namespace {
 
 constexpr size_t kReadAheadBytes = 64 << 10;
 constexpr size_t kReadPieceBytes = 4 << 10;
-// How long, and how much, a refused client may still send before the connection is closed on it.
+// Limits of what a refused client may still send before the connection is closed.
 constexpr absl::Duration kLingerTime = absl::Seconds(2);
 constexpr size_t kLingerBytes = size_t{256} << 20;
 
@@ -125,7 +125,7 @@ asio::awaitable<void> HttpConnection::ReadBody(Parser* parser, error_code* error
   while (!*error && !parser->is_done()) {
     co_await http::async_read_some(stream_, buffer_, *parser,
                                    redirect_error(use_awaitable, *error));
-    // By what has come and not by what was announced: an announcement costs a client nothing.
+    // Counts received and not announced bytes, since an announcement costs a client nothing.
     if (HoldBodyBytes(parser->get().body().size()) || *error) continue;
     *error = asio::error::no_memory;
     parser->get().body() = std::string();
@@ -157,7 +157,7 @@ asio::awaitable<void> HttpConnection::RefuseBadRequest(error_code error) {
     co_await Refuse(absl::InvalidArgumentError(
         absl::StrCat("the request is not valid HTTP: ", error.message())));
   }
-  // Everything else is a client that left or fell silent: nobody to answer.
+  // In every other case the client has left or gone silent, so no answer is sent.
 }
 
 asio::awaitable<void> HttpConnection::Refuse(absl::Status status) {

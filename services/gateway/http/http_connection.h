@@ -61,7 +61,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Task<bool> WriteStreamHead(HttpStep step, bool keep_alive, unsigned version);
   Task<bool> WriteStreamData(std::string_view bytes);
   Task<bool> WriteStreamEnd();
-  // Waits for a wake or the client's leaving; false when `limit` passed first (zero: no limit).
+  // Waits until a wake or until the client leaves; false when `limit` passed first (zero: no
+  // limit).
   Task<bool> WaitForWake(absl::Duration limit);
   // Lets the client read the last reply although it is still sending.
   Task<> LingerAndClose();
@@ -76,7 +77,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::beast::flat_buffer buffer_;
   boost::asio::steady_timer signal_;
   boost::asio::cancellation_signal stop_watch_;
-  // Sets what this connection holds of the budget for bodies; false: that is more than is left.
+  // Sets this connection's share of the budget for bodies; false when less than that is left.
   bool HoldBodyBytes(uint64_t bytes);
 
   uint64_t held_body_bytes_ = 0;

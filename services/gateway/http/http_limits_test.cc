@@ -1,4 +1,4 @@
-// What HttpServer does with bytes that are not a proper request, over real sockets.
+// Tests how HttpServer treats bytes that are not a valid request, over real sockets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -30,9 +30,9 @@ struct HttpServerOptions {
   absl::Duration idle_timeout = absl::Seconds(75);  // Between requests, and for a request's head.
   absl::Duration body_timeout = absl::Seconds(60);  // For a whole body.
   absl::Duration write_timeout =
-      absl::Seconds(60);  // A client that takes nothing so long is dropped.
+      absl::Seconds(60);  // A client that reads nothing for this long is dropped.
   absl::Duration ping_interval = absl::Seconds(15);      // Silence in a stream before a keep-alive.
-  std::function<void(int)> on_connections = [](int) {};  // Told how many are open.
+  std::function<void(int)> on_connections = [](int) {};  // Called with the number of open ones.
 };
 
 class HttpServer {

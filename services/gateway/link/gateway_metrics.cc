@@ -9,12 +9,13 @@ std::string Name(const char* name) { return std::string("tokenrouter_gateway_") 
 
 prometheus::Counter& AddDropped(prometheus::Registry* registry, const char* reason) {
   return AddCounter(registry, Name("dropped_chunks_total"),
-                    "Chunks of the scheduler that were not taken", {{"reason", reason}});
+                    "Token chunks of the scheduler that were dropped, by reason",
+                    {{"reason", reason}});
 }
 
 prometheus::Counter& AddServed(prometheus::Registry* registry, const char* mode) {
   return AddCounter(registry, Name("served_tokens_total"),
-                    "Tokens given to clients, by how their request was served then",
+                    "Tokens given to clients, by the service mode in which they were generated",
                     {{"mode", mode}});
 }
 
@@ -38,7 +39,7 @@ GatewayMetrics::GatewayMetrics(prometheus::Registry* registry)
       routed_tokens(AddServed(registry, "routed")),
       large_alone_tokens(AddServed(registry, "large_alone")),
       cancelled(AddCounter(registry, Name("cancelled_total"),
-                           "Generations given up because the client left or the drain ended")),
+                           "Generations cancelled because the client left or the drain ended")),
       degraded_requests(AddCounter(registry, Name("degraded_requests_total"),
                                    "Generations in which a declared policy replaced a model")),
       link_up(AddGauge(registry, Name("link_up"), "1 while the scheduler's stream is open")),

@@ -27,16 +27,16 @@ class GatewayMetrics {
   prometheus::Counter& prompt_tokens;
   prometheus::Counter& small_tokens;
   prometheus::Counter& large_tokens;
-  // By service mode: large-alone ones are those that the large model wrote while it wrote all.
+  // By service mode: large_alone counts the tokens generated in large-only service.
   prometheus::Counter& routed_tokens;
   prometheus::Counter& large_alone_tokens;
   prometheus::Counter& cancelled;
   prometheus::Counter& degraded_requests;
   prometheus::Gauge& link_up;
   prometheus::Counter& resubmitted;
-  // Frames and chunks of the scheduler that were not taken: of requests that have ended (usual
-  // after a cancel or a stop string), before or beyond what is committed, of another term, or
-  // frames that the link's mailbox had no room for.
+  // Frames and chunks of the scheduler that were dropped: they belong to requests that have ended
+  // (usual after a cancel or a stop string), start before or beyond the committed length, are of
+  // another term, or found the link's mailbox full.
   prometheus::Counter& dropped_unknown;
   prometheus::Counter& dropped_duplicate;
   prometheus::Counter& dropped_gap;

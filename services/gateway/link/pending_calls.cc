@@ -41,7 +41,7 @@ std::map<uint64_t, PendingCalls::Call> PendingCalls::Take() {
   MutexLock lock(&mutex_);
   std::map<uint64_t, Call> taken = std::exchange(calls_, {});
   for (const uint64_t handle : entering_) {
-    // Its Submit is in the mailbox, so the link's thread comes by again.
+    // Its Submit is in the mailbox, so the link's thread will collect the pending calls again.
     if (auto node = taken.extract(handle)) calls_.insert(std::move(node));
   }
   return taken;

@@ -1,6 +1,6 @@
-// What front ends have said to the scheduler link and its thread has not taken yet: per request the
-// furthest acknowledgement, and its end. Unlike posts to a mailbox these cannot be lost: there is
-// at most one entry per request. Ownership: plain values. Threads: thread-safe.
+// Calls of the front ends that the thread of the scheduler link has not processed yet: per request
+// the furthest acknowledgement, and its end. Unlike posts to a mailbox these cannot be lost, since
+// there is at most one entry per request. Ownership: plain values. Threads: thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ class PendingCalls {
     std::optional<wire::Finish> finish;
   };
 
-  // The request's Submit is on its way: what is said about it waits until Entered.
+  // The request's Submit is pending: calls about it wait until Entered.
   void Entering(uint64_t handle);
   void Entered(uint64_t handle);
 
-  // These return whether the link's thread must be woken: nothing was waiting for it before.
+  // These return whether the link's thread must be woken because nothing was waiting for it before.
   bool Acknowledge(uint64_t handle, int32_t position);
   bool Cancel(uint64_t handle);
   bool Finish(uint64_t handle, wire::Finish finish);
 
-  // What is there, by handle, except about requests that are entering.
+  // Takes all calls by handle, except those about requests whose Submit is pending.
   std::map<uint64_t, Call> Take();
 
  private:

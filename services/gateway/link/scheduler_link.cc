@@ -28,7 +28,7 @@ struct SchedulerLink::Gate {
     if (loop == nullptr || loop->Post(std::move(closure))) return;
     dropped->Increment();
     lost = true;
-    // The loop may have emptied its mailbox since, without having seen that.
+    // The loop may have emptied its mailbox since then without having seen the flag.
     (void)loop->Post([] {});
   }
 };
@@ -89,7 +89,7 @@ uint64_t SchedulerLink::Submit(wire::GenerationSpec spec, std::vector<int32_t> i
 }
 
 void SchedulerLink::WakeIf(bool needed) {
-  // With a full mailbox the loop is awake, and takes the calls after what it holds.
+  // When the mailbox is full the loop is awake, and takes the calls after emptying it.
   if (needed) (void)loop_.Post([] {});
 }
 
@@ -144,7 +144,7 @@ void SchedulerLink::Dial(absl::Time now) {
     });
   };
   handlers.on_closed = [this, gate = gate_, attempt](const absl::Status& status) {
-    // Lost, it has the effect that it would have had: the stream is dropped.
+    // If it is lost, the effect is the same: the stream is dropped.
     gate->Post([this, attempt, status] { OnClosed(attempt, status); });
     channels_.Closed(attempt);
   };
@@ -168,7 +168,8 @@ void SchedulerLink::OnClosed(uint64_t attempt, const absl::Status& status) {
 
 void SchedulerLink::DropStream(const char* why) {
   const absl::Status status = absl::UnavailableError(why);
-  // Not finished: that would wait for a peer that may not read.
+  // The call is abandoned and not finished, since finishing would wait for a peer that may not
+  // read.
   if (writer_ != nullptr) writer_->Abandon(status);
   OnClosed(attempt_, status);
   ++attempt_;

@@ -1,9 +1,9 @@
-// SchedulerLink is the gateway's one stream to the scheduler: the rules of SchedulerLinkCore on a
-// thread of their own, over gRPC. It dials, greets, redials and resubmits by itself until Stop.
+// SchedulerLink is the gateway's one stream to the scheduler: it runs SchedulerLinkCore on a
+// dedicated thread, over gRPC. It dials, greets, redials and resubmits by itself until Stop.
 // Ownership: owns its thread and its stream. Sinks are dropped after their last event.
 // Threads: as SchedulerPort; sinks are called on the link's thread.
-// Errors: a frame that finds the mailbox full is lost, and the stream with it: what is live is
-// submitted again on a new one. Never fatal: while there is no scheduler, requests wait as
+// Errors: a frame that finds the mailbox full is lost, and the stream is dropped with it: live
+// requests are submitted again on a new one. While there is no scheduler, requests wait as
 // LinkOptions says and then fail with UNAVAILABLE.
 #pragma once
 
@@ -29,7 +29,7 @@ namespace tokenrouter {
 
 class SchedulerLink final : public SchedulerPort {
  public:
-  // Submits and frames waiting for the link's thread, if nothing else is said.
+  // The default limit of submits and frames that wait for the link's thread.
   static constexpr size_t kMailboxLimit = 65536;
 
   // The clock and the metrics must outlive the link.
@@ -50,7 +50,7 @@ class SchedulerLink final : public SchedulerPort {
 
  private:
   using Stream = ClientStream<wire::GatewayFrame, wire::SchedulerFrame>;
-  // What gRPC's threads may call after the link has gone.
+  // The part that gRPC's threads may call after the link was destroyed.
   struct Gate;
 
   SchedulerLink(LinkOptions options, const Clock* clock, GatewayMetrics* metrics,
@@ -66,7 +66,7 @@ class SchedulerLink final : public SchedulerPort {
   void PublishHealth();
   void HangUp();
   void TakeCalls();
-  // Starts again on a new stream, where what is live is submitted again.
+  // Starts again on a new stream, where live requests are submitted again.
   void DropStream(const char* why);
 
   const std::string target_;

@@ -266,11 +266,12 @@ void SchedulerLinkCore::AddSubmits(wire::GatewayFrame* frame, absl::Time now) {
     *frame->add_submits() = MakeSubmit(handle, request);
     request.submitted = true;
     --unsubmitted_;
-    // A first submit that is a duplicate is one; only a resubmit may meet its own ghost.
+    // On a first submit the refusal as a duplicate is final; only a resubmit may collide with its
+    // own earlier submission, whose stream the scheduler has not seen end yet.
     if (!request.sent_before) request.give_up = absl::InfiniteFuture();
     if (request.sent_before) ++counters_.resubmitted;
     request.sent_before = true;
-    // The scheduler takes what a Submit carries as acknowledged only up to the prompt.
+    // Of the ids that a Submit carries, the scheduler takes only the prompt as acknowledged.
     request.ack_sent = request.spec.prompt_length();
     acks_due_ = acks_due_ || request.acknowledged > request.ack_sent;
   }

@@ -1,14 +1,14 @@
-// SchedulerLinkCore is what a gateway knows about its one stream to the scheduler: which requests
-// are live, what they committed, and what must be said next. It is a pure state machine: frames and
+// SchedulerLinkCore is the state of a gateway's one stream to the scheduler: which requests are
+// live, what they committed, and what must be sent next. It is a pure state machine: frames and
 // times go in, frames and events come out, so the shell (scheduler_link.h) and the simulator run
-// the very same rules.
+// the same rules.
 //
 // States of the link: down -> (OnConnected) greeting -> (Welcome) up -> (OnDisconnected) down. A
-// request survives all of them: after each Welcome everything live is submitted again as of its
+// request survives all of them: after each Welcome every live request is submitted again as of its
 // last committed token. Ownership: owns all it is given. Threads: not thread-safe, one owner. Time:
-// any monotonic origin. Errors: reach a request as LinkEvent::error; the code is what the client is
-// told. A chunk whose base_position is not the committed length, or whose handle is not live, is
-// dropped and counted.
+// any monotonic origin. Errors: reach a request as LinkEvent::error, whose code the client
+// receives. A chunk whose base_position is not the committed length, or whose handle is not live,
+// is dropped and counted.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@
 namespace tokenrouter {
 
 struct LinkOptions {
-  std::string scheduler;  // Its gRPC name: what the shell dials and messages tell.
+  std::string scheduler;  // Its gRPC target: the shell dials it and error messages name it.
   std::string gateway_id;
   std::string pair;
   std::string tokenizer_fingerprint;
   absl::Duration first_backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
   double backoff_factor = 1.5;
-  // Acknowledgements of the requests are gathered so long into one frame.
+  // Acknowledgements are gathered for this long into one frame.
   absl::Duration ack_interval = absl::Milliseconds(2);
   // How long a new request, or one that has tokens, may wait for a link before it fails.
   absl::Duration submit_wait = absl::Seconds(5);
@@ -87,15 +87,15 @@ class SchedulerLinkCore {
   // True when the shell should dial now; until OnConnected or OnDisconnected it is false again.
   bool TakeDial(absl::Time now);
   void OnConnected(absl::Time now);
-  // `why` is what clients are told while it lasts.
+  // Clients receive `why` as the error message while the link is down.
   void OnDisconnected(absl::Time now, std::string why = {});
   void OnFrame(const wire::SchedulerFrame& frame, absl::Time now);
-  // True once when the peer must be hung up on: its Welcome was refused.
+  // True once when the stream must be ended because the peer's Welcome was refused.
   bool TakeHangUp();
 
   // Expires waits. Call at or after NextDeadline().
   void Tick(absl::Time now);
-  // What should be written now, if anything; at most one frame per call.
+  // Returns the frame that should be written now, if any.
   std::optional<wire::GatewayFrame> TakeFrame(absl::Time now);
   // When Tick, TakeDial or TakeFrame have something to do without anything else happening.
   absl::Time NextDeadline() const;
@@ -117,7 +117,7 @@ class SchedulerLinkCore {
     std::vector<int32_t> ids;
     std::string authors;
     std::string state;
-    int32_t acknowledged = 0;                     // What the client has.
+    int32_t acknowledged = 0;                     // Length that the client has.
     int32_t ack_sent = 0;                         // On this stream.
     bool sent_before = false;                     // On any stream: then a submit is a resubmit.
     bool submitted = false;                       // On this stream.
@@ -146,12 +146,12 @@ class SchedulerLinkCore {
   absl::Time dial_at_ = absl::InfinitePast();
   absl::Time last_ack_ = absl::InfinitePast();
   bool hang_up_ = false;
-  bool refused_ = false;  // The peer's Welcome: last_trouble_ says why.
+  bool refused_ = false;  // The peer's Welcome was refused; last_trouble_ says why.
   bool hello_due_ = false;
   bool acks_due_ = false;
   Requests requests_;
   size_t unsubmitted_ = 0;  // Of requests_.
-  // For the present stream only: they mean nothing on another.
+  // Valid for the present stream only.
   std::vector<uint64_t> cancels_;
   std::vector<wire::GatewayFinish> finishes_;
   std::vector<LinkEvent> events_;

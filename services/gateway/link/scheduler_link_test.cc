@@ -1,4 +1,4 @@
-// The link's thread held up, against a scripted scheduler: nothing that matters is lost.
+// Tests against a scripted scheduler that nothing is lost while the link's thread is blocked.
 #include "services/gateway/link/scheduler_link.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using Requests = std::map<uint64_t, FakeScheduler::Request>;
 constexpr int32_t kPrompt = 5;
 
-// Collects tokens; holds the link's thread up until Release.
+// Collects tokens; blocks the link's thread until Release.
 class HoldingSink final : public GenerationSink {
  public:
   void OnEvent(LinkEvent event) override {
@@ -80,7 +80,7 @@ TEST_F(SchedulerLinkTest, ACancelIsNotLostToAFullMailbox) {
   const auto sink = std::make_shared<HoldingSink>();
   const uint64_t first = Submit(10, sink);
   sink->WaitForTokens(1);
-  scheduler_.Hold(0);  // The others get nothing, so their sinks hold nothing up.
+  scheduler_.Hold(0);  // The others get no tokens, so their sinks do not block the thread.
   while (Submit(10, std::make_shared<HoldingSink>()) != 0) {
   }
   link_->Cancel(first);

@@ -51,7 +51,7 @@ HttpStep OpenAiCall::NextOfReply() {
   if (!progress.error.ok()) return ErrorReply(progress.error);
   for (ParallelChoices::ChoiceUpdate& news : progress.news) Keep(std::move(news));
   if (!progress.ended) {
-    // Nothing waits for the client here: its text is kept until the end.
+    // Acknowledged at once, since the text is kept until the end and does not wait for the client.
     choices_->Acknowledge();
     return HttpStep();
   }
@@ -81,8 +81,8 @@ HttpStep OpenAiCall::NextOfStream() {
     over_ = progress.ended;
   }
   if (pending_.empty() && !over_) {
-    // Tokens without text to show (held back, or special ids): no write will acknowledge them, and
-    // without credit the text they wait for never comes.
+    // No write will acknowledge tokens without visible text (held back, or special ids), and
+    // without credit the text that they wait for would never arrive.
     choices_->Acknowledge();
     return step;
   }
@@ -104,7 +104,7 @@ HttpStep OpenAiCall::Head() {
                   {"Cache-Control", "no-cache"},
                   {"X-Accel-Buffering", "no"}};
   if (choices_->usage().degraded) step.headers.emplace_back("X-TokenRouter-Degraded", "true");
-  // Only this wish is kept whatever happens, so only it is known before the end.
+  // Only a requested routed mode is certain to be kept, so only it is known before the end.
   if (header_.asked_routed) step.headers.emplace_back(kServiceModeHeader, "routed");
   return step;
 }

@@ -1,8 +1,8 @@
-// OpenAiCall is one completion request over HTTP: it pulls the choices of its answer and says what
-// to write, as one JSON reply or as server-sent events. An event is of one choice; a choice ends
-// with an event of its own, and usage and [DONE] come after the last. The status is held back until
-// the first token or the refusal, so overload is never a 200. Ownership: owns its choices; dropping
-// the call cancels them. Threads: as HttpCall. Memory: a reply that is not streamed holds its whole
+// OpenAiCall is one completion request over HTTP: it pulls the choices of its answer and writes
+// them as one JSON reply or as server-sent events. Each event belongs to one choice; a choice ends
+// with its own event, and usage and [DONE] come after the last. The status is held back until the
+// first token or the refusal, so overload is never a 200. Ownership: owns its choices; dropping the
+// call cancels them. Threads: as HttpCall. Memory: a reply that is not streamed holds its whole
 // text, bounded by choices times context; a stream holds what one credit per choice allows.
 #pragma once
 
@@ -48,7 +48,7 @@ class OpenAiCall final : public HttpCall {
   const bool stream_;
   const std::unique_ptr<ParallelChoices> choices_;
   bool head_sent_ = false;
-  bool over_ = false;  // All choices have ended; what is pending is the last.
+  bool over_ = false;  // All choices have ended; pending_ holds the last bytes.
   bool failed_ = false;
   std::vector<char> begun_;           // Per choice: an event has gone out.
   std::string pending_;               // Events behind the head.

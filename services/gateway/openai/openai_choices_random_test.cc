@@ -1,6 +1,6 @@
-// Random requests with n > 1 through the HTTP handler, each choice against the same request sent
-// alone under its index. What a request says is a function of its seed, index and position; events,
-// cuts, stops, failures and handoffs of the client come at random.
+// Sends random requests with n > 1 through the HTTP handler and compares each choice with the same
+// request sent alone under its index. The text of a request is a function of its seed, index and
+// position; events, cuts, stops, failures and the client's leaving are random.
 #include <boost/json.hpp>
 #include <random>
 
@@ -65,7 +65,7 @@ class OpenAiChoicesRandomTest : public OpenAiHttpFixture {
 
   static void AddChoice(const json::value& choice, std::vector<Said>* said) {
     Said& of_choice = said->at(choice.at("index").to_number<size_t>());
-    EXPECT_EQ(of_choice.finish_reason, "") << "nothing comes behind the end of a choice";
+    EXPECT_EQ(of_choice.finish_reason, "") << "an event followed the end of a choice";
     of_choice.text += choice.at("text").as_string();
     if (choice.at("finish_reason").is_string()) {
       of_choice.finish_reason = choice.at("finish_reason").as_string();
@@ -102,7 +102,7 @@ class OpenAiChoicesRandomTest : public OpenAiHttpFixture {
     }
   }
 
-  // What the request says under this index when nothing else runs and nothing goes wrong.
+  // The text of the request under this index when it runs alone and without failures.
   Said Alone(const std::string& body, uint32_t index) {
     json::object alone = json::parse(body).as_object();
     alone["n"] = 1;
@@ -163,7 +163,7 @@ class OpenAiChoicesRandomTest : public OpenAiHttpFixture {
     if (outcome == Outcome::kRuns && trouble == 1 && Runs(last)) {
       port_.to = last;
       port_.SendError(absl::UnavailableError("lost"));
-      // A stop string in what was not looked at yet may have ended it before.
+      // A stop string in text that was not looked at yet may have ended it earlier.
       outcome = Pump(call.get(), &said, &usage);
       ended_[last] = outcome == Outcome::kFailed;
       for (int i = 0; i < n && ended_[last]; ++i) EXPECT_FALSE(Runs(first + i)) << i;
@@ -171,7 +171,7 @@ class OpenAiChoicesRandomTest : public OpenAiHttpFixture {
     call.reset();
     for (int i = 0; i < n; ++i) {
       SCOPED_TRACE(absl::StrCat("choice ", i, " of ", body));
-      EXPECT_FALSE(Runs(first + i)) << "something went on without a client";
+      EXPECT_FALSE(Runs(first + i)) << "a generation continued without a client";
       const Said alone = Alone(body, i);
       EXPECT_TRUE(outcome == Outcome::kAnswered ? said[i] == alone : said[i].StartsAs(alone))
           << ::testing::PrintToString(said[i]) << "\n"

@@ -81,7 +81,8 @@ TEST_F(OpenAiChoicesTest, AWholeReplyHasAllChoicesAndCountsThePromptOnce) {
   const json::value& usage = body.at("usage");
   EXPECT_EQ(usage.at("prompt_tokens"), port_.submitted[0].spec.prompt_length());
   EXPECT_EQ(usage.at("completion_tokens"), 4);
-  EXPECT_EQ(usage.at("prompt_tokens_details").at("cached_tokens"), 1) << "what nobody had to read";
+  EXPECT_EQ(usage.at("prompt_tokens_details").at("cached_tokens"), 1)
+      << "tokens that no choice had to compute";
   EXPECT_EQ(usage.at("routing").at("large_tokens"), 3);
   EXPECT_THAT(ExposeText(registry_),
               HasSubstr(absl::StrCat("tokenrouter_gateway_prompt_tokens_total ",
@@ -149,7 +150,7 @@ TEST_F(OpenAiChoicesTest, TheFailureOfOneChoiceIsTheReplyAndCancelsTheOthers) {
   const HttpStep reply = call->Next();
   EXPECT_EQ(reply.status, 429);
   EXPECT_EQ(json::parse(reply.bytes).at("error").at("code"), "queue_full");
-  EXPECT_FALSE(port_.submitted[0].cancelled) << "it had ended";
+  EXPECT_FALSE(port_.submitted[0].cancelled) << "a choice that has ended is not cancelled";
   EXPECT_TRUE(port_.submitted[2].cancelled);
 }
 

@@ -19,12 +19,12 @@ constexpr const char* kKnownRoutes =
     "POST /v1/chat/completions, POST /v1/completions, GET /v1/models, GET /v1/models/NAME, "
     "GET /health, GET /version, POST /tokenize, POST /detokenize";
 
-// Of /tokenize: it runs on the threads that serve everybody.
+// Limit of /tokenize, which runs on the threads that serve all requests.
 constexpr size_t kMaxTokenizeBytes = 256 << 10;
-// Of /detokenize: an id of two bytes in the body may be a hundred bytes of text.
+// Limit of /detokenize, where an id of two bytes in the body may be a hundred bytes of text.
 constexpr size_t kMaxDetokenizeIds = 64 << 10;
 
-// Names of metrics' endpoints; a path that is not known shares one, so that labels stay bounded.
+// Endpoint names of the metrics; unknown paths share one, so that the labels stay bounded.
 std::string EndpointOf(const std::string& path) {
   for (const char* known : {"/v1/chat/completions", "/v1/completions", "/v1/models", "/health",
                             "/version", "/tokenize", "/detokenize"}) {

@@ -1,6 +1,6 @@
 // The HTTP routes of the gateway: POST /v1/chat/completions, /v1/completions, /tokenize,
 // /detokenize; GET /v1/models, /health, /version. Every error is a nested OpenAI error object.
-// Ownership: what it is given must outlive it. Threads: Start and Refuse are thread-safe.
+// Ownership: its environment must outlive it. Threads: Start and Refuse are thread-safe.
 #pragma once
 
 #include <atomic>
@@ -30,10 +30,10 @@ class OpenAiHttp final : public HttpHandler {
 
   // OK when requests can be served; otherwise UNAVAILABLE with the reason.
   absl::Status Health() const;
-  // Whether so many more generations may start: RESOURCE_EXHAUSTED or UNAVAILABLE when not now,
-  // INVALID_ARGUMENT when never.
+  // Checks whether that many more generations may start: RESOURCE_EXHAUSTED or UNAVAILABLE when
+  // they may not now, INVALID_ARGUMENT when they never may.
   absl::Status Admit(int generations = 1) const;
-  // From then on Health says so, and new generations are refused.
+  // After it Health reports the shutdown, and new generations are refused.
   void BeginDrain() { draining_ = true; }
 
  private:

@@ -25,7 +25,7 @@ TEST_F(OpenAiHttpTest, AnswersAWholeChat) {
   EXPECT_EQ(call->Next().kind, Kind::kWait);
   port_.SendText("ab");
   port_.SendText("c", Author::kLarge);
-  EXPECT_EQ(wakes_, 1) << "one wake for what was not looked at yet";
+  EXPECT_EQ(wakes_, 1) << "events that were not polled yet cause one wake";
   EXPECT_EQ(call->Next().kind, Kind::kWait);
   EXPECT_EQ(port_.submitted[0].acknowledged, port_.submitted[0].committed);
   port_.SendFinish(api::FINISH_REASON_STOP, {FakeTextModel::kEos});

@@ -176,7 +176,7 @@ absl::Status ParseRouting(const JsonFields& body, GenerationRequest* request) {
       !routing->empty() && std::all_of(routing->begin(), routing->end(), [](const auto& entry) {
         return IsServiceField(entry.key());
       });
-  // How to be served may be said of the pair's default algorithm too.
+  // The service options may also be set for the pair's default algorithm.
   if (!algorithm && only_service) return absl::OkStatus();
   if (!algorithm) return InvalidField("routing.algorithm", "routing.algorithm is missing");
   RoutingChoice choice{*algorithm, {}};

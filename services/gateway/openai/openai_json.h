@@ -1,6 +1,6 @@
 // Reads the bodies of POST /v1/chat/completions, /v1/completions, /tokenize and /detokenize into
-// request structs. Types are strict and ranges are checked here as far as they need no model; what
-// needs one is request_intake.h's business. Unknown fields are ignored, as OpenAI clients send
+// request structs. Types are strict, and ranges are checked here unless the check needs the model,
+// which request_intake.h then does. Unknown fields are ignored, as OpenAI clients send
 // many. Pure and thread-safe. Errors: INVALID_ARGUMENT with the field as param (api_error.h);
 // UNIMPLEMENTED is never used: a feature that is not supported is a 400 that says so.
 #pragma once

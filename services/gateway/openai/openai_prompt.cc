@@ -33,7 +33,7 @@ absl::StatusOr<std::string> ParseContent(const JsonFields& message, const std::s
   const json::value* content = message.Find("content");
   const std::string name = message.Name("content");
   if (content == nullptr) {
-    // An assistant turn that only called tools has none.
+    // A chat turn of the assistant that only called tools has no content.
     if (role == "assistant") return std::string();
     return InvalidField(name, absl::StrCat(name, " is missing"));
   }

@@ -1,4 +1,4 @@
-// The parts of an OpenAI body that say what to continue: messages, prompts, id lists. Pure and
+// The parts of an OpenAI body that hold the prompt: messages, prompts, id lists. Pure and
 // thread-safe. Errors: INVALID_ARGUMENT with the field as param.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tokenrouter {
 
-// REQUIRES nothing of `body`: a missing field is an error that names it.
+// A missing field of `body` is an error that names it.
 absl::StatusOr<std::vector<ChatTurn>> ParseMessages(const JsonFields& body);
 
 // A string, a list of ids, a list of one string, or a list of one list of ids.

@@ -17,7 +17,7 @@
 
 namespace tokenrouter {
 
-// What all replies of one request share.
+// The parts that all replies of one request share.
 struct ReplyHeader {
   OpenAiEndpoint endpoint = OpenAiEndpoint::kChat;
   std::string id;     // chatcmpl-... or cmpl-...

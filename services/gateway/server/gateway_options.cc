@@ -30,7 +30,7 @@ void Register(GatewayOptions* options, RawOptions* raw, Settings* settings) {
   settings->Add("model_name", &options->intake.model_name, "name of the pair for clients");
   settings->Add("aliases", &raw->aliases, "further names of it, separated by commas");
   settings->Add("default_algorithm", &options->intake.default_routing.algorithm,
-                "routing of requests that name none");
+                "routing algorithm of requests that name none");
   settings->Add("default_parameters", &raw->default_parameters,
                 "its parameters, e.g. threshold=0.45,window=4");
   settings->Add("gateway_id", &options->gateway_id, "name at the scheduler; empty: drawn");
@@ -45,7 +45,7 @@ void Register(GatewayOptions* options, RawOptions* raw, Settings* settings) {
                 int64_t{1} << 40, "of all request bodies being read");
   settings->Add("idle_seconds", &raw->idle_seconds, 0.1, 86400, "before an idle connection closes");
   settings->Add("write_seconds", &raw->write_seconds, 0.1, 86400,
-                "before a client that takes nothing is dropped");
+                "before a client that reads nothing is dropped");
   settings->Add("ping_seconds", &raw->ping_seconds, 0.1, 86400, "silence before a comment line");
   settings->Add("drain_seconds", &raw->drain_seconds, 0, 86400,
                 "after SIGTERM for running requests to end");

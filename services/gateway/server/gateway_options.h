@@ -34,7 +34,7 @@ struct GatewayOptions {
   absl::Duration drain = absl::Seconds(15);  // The launcher kills after 20 s.
 };
 
-// Nothing when --help was asked for and printed.
+// No value when --help was asked for and printed.
 absl::StatusOr<std::optional<GatewayOptions>> ParseGatewayOptions(int argc,
                                                                   const char* const* argv);
 

@@ -11,7 +11,7 @@ namespace tokenrouter {
 namespace {
 
 constexpr absl::Duration kReadinessInterval = absl::Milliseconds(250);
-// How often the drain looks whether the last request has ended.
+// The interval at which the drain checks whether the last request has ended.
 constexpr absl::Duration kDrainPoll = absl::Milliseconds(20);
 
 }  // namespace
@@ -119,7 +119,7 @@ void GatewayServer::Drain() {
 GatewayServer::~GatewayServer() {
   if (readiness_ != nullptr) readiness_->Stop();
   admin_.reset();
-  // Calls still running are cancelled, and with them their requests; the link must outlive them.
+  // Calls that still run are cancelled together with their requests; the link must outlive them.
   if (grpc_ != nullptr) grpc_->Drain(absl::ZeroDuration());
   if (http_ != nullptr) http_->Stop();
   if (link_ != nullptr) link_->Stop();

@@ -1,7 +1,8 @@
-// GatewayServer owns the parts of a gateway and their order: text model, scheduler link, HTTP,
-// gRPC, admin port. Ownership: owns everything; the clock must outlive it. The destructor stops
-// without draining. Threads: Start, Drain and the destructor from one thread. Errors: Start: what a
-// part says (an address that is taken, a tokenizer that cannot be read).
+// GatewayServer owns the parts of a gateway and starts and stops them in order: text model,
+// scheduler link, HTTP, gRPC, admin port. Ownership: owns everything; the clock must outlive it.
+// The destructor stops without draining. Threads: Start, Drain and the destructor from one thread.
+// Errors: Start: the status of the part that failed (an address that is taken, a tokenizer that
+// cannot be read).
 #pragma once
 
 #include <prometheus/registry.h>
@@ -37,8 +38,9 @@ class GatewayServer {
   int admin_port() const { return admin_->port(); }
   GatewayMetrics& metrics() { return metrics_; }
 
-  // Readiness off, no new requests; returns when the running ones have ended or options.drain has
-  // passed, whichever comes first. The destructor then cancels what is left.
+  // Turns readiness off and refuses new requests; returns when the running ones have ended or
+  // options.drain has passed, whichever comes first. The destructor then cancels the remaining
+  // ones.
   void Drain();
 
  private:
@@ -60,8 +62,7 @@ class GatewayServer {
   std::unique_ptr<GenerateService> service_;
   std::unique_ptr<ServerRuntime> grpc_;
   std::unique_ptr<AdminServer> admin_;
-  // Tells gRPC's health service and the log what Health() says, which changes without anybody
-  // calling.
+  // Reports Health() to gRPC's health service and the log; it also changes without a call.
   std::unique_ptr<OwnerLoop> readiness_;
 };
 

@@ -1,4 +1,4 @@
-// The whole gateway in process, over real sockets, against a scripted scheduler.
+// Tests the whole gateway in process, over real sockets, against a scripted scheduler.
 #include "services/gateway/server/gateway_server.h"
 
 #include <gmock/gmock.h>
@@ -44,7 +44,7 @@ class GatewayServerTest : public ::testing::Test {
       client.Send("GET /health HTTP/1.1\r\nHost: test\r\n\r\n");
       if (client.ReadResponse().rfind(wanted, 0) == 0) return;
     }
-    FAIL() << "/health never said " << code;
+    FAIL() << "/health never returned " << code;
   }
   static std::string Chat(int max_tokens, const std::string& fields = "") {
     return PostRequest(

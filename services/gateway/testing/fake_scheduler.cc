@@ -152,7 +152,7 @@ void FakeScheduler::Advance(wire::SchedulerFrame* reply) {
 void FakeScheduler::Send(wire::SchedulerFrame frame) {
   if (writer_ == nullptr || frame.ByteSizeLong() == 0) return;
   frame.set_term(term_);
-  // A gateway that went away in between is the test's business.
+  // The test handles a gateway that left in between.
   (void)writer_->Write(std::move(frame));
 }
 

@@ -38,7 +38,7 @@ class FakeScheduler final : public wire::Scheduler::CallbackService {
   void Stop();
   int port() const { return port_; }
 
-  // Every request gets at most so many tokens until Release.
+  // Every request gets at most this many tokens until Release.
   void Hold(int tokens = 0);
   void Release();
   // Requests from now on are refused.

@@ -1,5 +1,5 @@
-// A scheduler port for tests of the front ends: records what is said to it, and lets the test send
-// events. Threads: one.
+// A scheduler port for tests of the front ends: records the calls that it receives, and lets the
+// test send events. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -84,10 +84,10 @@ class FakeSchedulerPort final : public SchedulerPort {
 
   PortHealth health;
   bool refuses = false;
-  size_t most = SIZE_MAX;     // Refuses once so many were submitted.
+  size_t most = SIZE_MAX;     // Refuses once this many were submitted.
   std::optional<size_t> to;   // Whom the events go to; absent: the last submitted.
   bool large_alone = false;   // Marks what is sent.
-  int32_t cached_tokens = 0;  // Said with what is sent.
+  int32_t cached_tokens = 0;  // Sent with the events.
   std::vector<Submitted> submitted;
 
  private:

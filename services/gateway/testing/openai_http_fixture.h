@@ -1,5 +1,5 @@
-// What tests of the HTTP routes share: the handler on a scripted scheduler and a model of bytes,
-// and how a connection would take the steps of a call. Threads: one.
+// The fixture of the tests of the HTTP routes: the handler on a scripted scheduler and a byte-level
+// model, and the way in which a connection takes the steps of a call. Threads: one.
 #pragma once
 
 #include <gtest/gtest.h>

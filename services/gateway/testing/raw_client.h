@@ -16,7 +16,8 @@ class RawClient {
 
   // False when the peer has closed.
   bool Send(const std::string& bytes);
-  // Everything up to and including `mark`; what there was when the connection ended or time was up.
+  // Reads up to and including `mark`, or what arrived before the connection or the time limit
+  // ended.
   std::string ReadThrough(const std::string& mark);
   std::string ReadToEnd();
   // One response: head and body by Content-Length or chunks.

@@ -1,4 +1,4 @@
-// absl::string_view is a type of its own where Abseil was built for C++14, as Debian's is.
+// absl::string_view is a distinct type where Abseil was built for C++14, as Debian's is.
 #pragma once
 
 #include <string_view>

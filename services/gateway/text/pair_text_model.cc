@@ -57,7 +57,7 @@ absl::StatusOr<std::string> PairTextModel::RenderChat(std::span<const ChatTurn> 
 
 absl::StatusOr<std::vector<TokenId>> PairTextModel::Encode(std::string_view text,
                                                            bool add_special) const {
-  // Clients write special tokens on purpose (fill-in-the-middle prompts), as with other servers.
+  // Clients use special tokens on purpose (fill-in-the-middle prompts), as with other servers.
   return tokenizer_->Encode(text, {.parse_special = true, .add_special = add_special});
 }
 

@@ -7,7 +7,8 @@ namespace tokenrouter {
 namespace {
 
 constexpr size_t kPieceBytes = 64 << 10;
-// A cut changes the tokens around it only: this many are not counted, so that the sum is a floor.
+// A cut changes only the tokens around it. This many are not counted, so that the sum is a lower
+// bound.
 constexpr int64_t kSlackPerPiece = 16;
 
 }  // namespace

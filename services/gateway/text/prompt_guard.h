@@ -1,6 +1,6 @@
-// Refuses a prompt that no context holds before all of it is tokenized: encoding megabytes takes
-// seconds and gigabytes, and one request must not cost the others that. Pure and thread-safe.
-// Units: a text of up to kFreeBytesPerToken bytes per token of the context is not looked at, since
+// Refuses a prompt that cannot fit into the context before all of it is tokenized: encoding
+// megabytes can stall the process or exhaust its memory. Pure and thread-safe.
+// Units: a text of up to kFreeBytesPerToken bytes per token of the context is not checked, since
 // encoding it is affordable anyway.
 #pragma once
 

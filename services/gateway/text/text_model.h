@@ -27,7 +27,7 @@ class Detokenizer {
   virtual ~Detokenizer() = default;
   // Text that became certain with this id; may be empty.
   virtual std::string Push(TokenId id) = 0;
-  // What was held back, at the end.
+  // Returns at the end the text that was held back.
   virtual std::string Flush() = 0;
 };
 
