@@ -21,9 +21,9 @@ Position PrefixCache::Start(SequenceId sequence, const std::string& tenant,
       index_.Find(tenant, ids.first(std::clamp<size_t>(most, 0, ids.size())));
   if (match.blocks == 0) return 0;
   const Position length = match.blocks * block_size_;
-  engine_->Release(sequence);  // An engine may know it with no ids at all.
+  engine_->Release(sequence);  // An engine may hold it even without any ids.
   const absl::Status status = engine_->Fork(match.holder, sequence, length);
-  TR_CHECK(status.ok()) << "whole blocks need no room: " << status;
+  TR_CHECK(status.ok()) << "sharing whole blocks needs no free block: " << status;
   sharing_[sequence] = {.blocks = match.blocks, .source = match.holder};
   if (IsCached(match.holder)) {
     Touch(match.holder);

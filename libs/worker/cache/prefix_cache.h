@@ -1,17 +1,16 @@
-// PrefixCache keeps the KV of closed sequences and lets new ones start from it: the next turn of a
-// conversation, another request with the same system prompt, or a request that comes back after a
-// failover runs only the ids that nobody has run yet. It stands between the core and the engine
-// wherever KV comes and goes.
-// What is shared: full blocks of committed ids, within one tenant (prefix_index.h), from cached and
-// from live sequences alike. Results do not change: the engine's identity does not depend on how
-// ids were cut into steps.
-// Pressure: blocks that only cached sequences hold are free for whoever needs them: MakeFree takes
-// the last blocks of the sequence that was not used for the longest time, then those before, then
-// the next sequence's. So a long prefix that many share is the last to go.
-// A live sequence never ends inside a block that it shares: cutting goes back to the start of that
-// block, so that a step never needs a copy that its plan did not count.
-// Ownership: the engine must outlive it. Threads: not thread-safe; lives on the engine's owner
-// loop. Cost: O(blocks of the prompt) at a start, O(new blocks) after a step.
+// PrefixCache keeps the KV of closed sequences and lets new ones start from it: the next chat turn
+// of a conversation, another request with the same system prompt, or a request that comes back
+// after a failover computes only the ids that no sequence has computed yet. Every allocation and
+// release of KV between the core and the engine passes through it. Sharing: full blocks of
+// committed ids are shared within one tenant (prefix_index.h), from cached and from live sequences
+// alike. Results do not change, since the engine's results do not depend on how ids were cut into
+// steps. Eviction: blocks that only cached sequences hold count as free: MakeFree takes the last
+// blocks of the least recently used sequence, then those before, then the next sequence's. A long
+// prefix that many sequences share is therefore evicted last. A live sequence never ends inside a
+// block that it shares: cutting goes back to the start of that block, so that a step never needs a
+// copy that its plan did not count. Ownership: the engine must outlive it. Threads: not
+// thread-safe; lives on the engine's owner loop. Cost: O(blocks of the prompt) at a start, O(new
+// blocks) after a step.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +33,7 @@ class PrefixCache {
   struct Counters {
     uint64_t lookup_ids = 0;  // Of sequences that started.
     uint64_t hit_ids = 0;     // Of these, found in KV.
-    uint64_t evictions = 0;   // Cached blocks given up, for room or for the bound above.
+    uint64_t evictions = 0;   // Cached blocks evicted, for free blocks or for the bound above.
   };
 
   // Not enabled: closed sequences are released and nothing is shared.
@@ -49,24 +48,24 @@ class PrefixCache {
   // that the tenant has in KV, in whole blocks. Returns its length.
   Position Start(SequenceId sequence, const std::string& tenant, std::span<const TokenId> ids,
                  Position most);
-  // Of the sequence's ids, `committed` are settled; those of them that are in KV may be shared from
-  // now on.
+  // The first `committed` ids of the sequence are committed; those of them that are in KV may be
+  // shared from now on.
   void Settle(SequenceId sequence, const std::string& tenant, std::span<const TokenId> committed);
-  // Forgets the KV from `length` on, and up to a block before it.
+  // Drops the KV from `length` on, and up to one block before it.
   void Cut(SequenceId sequence, Position length);
   // Frees the KV of a live sequence, which may start again.
   void Drop(SequenceId sequence);
-  // The sequence is over: what is settled of it becomes a cached sequence under its id.
+  // The sequence is closed: its committed part becomes a cached sequence under its id.
   void Close(SequenceId sequence);
 
   // ---- blocks ----
-  // Those that nobody holds, and those that only cached sequences hold.
+  // Blocks that no sequence holds, and those that only cached sequences hold.
   int64_t free_blocks() const {
     return engine_->unallocated_blocks() + engine_->reclaimable_blocks();
   }
   // Held by cached sequences only.
   int64_t cached_blocks() const { return engine_->reclaimable_blocks(); }
-  // Evicts until the engine has so many free blocks, or nothing is cached any more.
+  // Evicts until the engine has that many free blocks, or nothing is cached any more.
   void MakeFree(int64_t blocks);
   // Evicts everything; false when there was nothing.
   bool Clear();
@@ -77,10 +76,10 @@ class PrefixCache {
  private:
   // What a live sequence shares.
   struct Sharing {
-    int32_t blocks = 0;  // So many of its first blocks others may hold too.
-    SequenceId source;   // Whom it started from; 0: nobody.
+    int32_t blocks = 0;  // Number of its first blocks that others may hold too.
+    SequenceId source;   // The sequence it started from; 0: none.
   };
-  using UseOrder = std::list<SequenceId>;  // The least recently used first.
+  using UseOrder = std::list<SequenceId>;  // The least recently used one comes first.
 
   bool IsCached(SequenceId sequence) const { return cached_.contains(sequence); }
   void Touch(SequenceId sequence);

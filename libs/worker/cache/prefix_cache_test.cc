@@ -1,4 +1,4 @@
-// The cache as a worker uses it: what is shared, what is not, who gives way.
+// Tests the cache as a worker uses it: what is shared, what is not, and what is evicted.
 #include "libs/worker/cache/prefix_cache.h"
 
 #include <gmock/gmock.h>
@@ -119,7 +119,8 @@ TEST_F(PrefixCacheTest, ARunningRequestSharesTooAndIsNotDisturbed) {
   EXPECT_EQ(alone.ids.size(), 3u);
 }
 
-// All of them come before the first step: one reads, the others wait for its blocks.
+// All of them arrive before the first step: one computes the prompt, the others wait for its
+// blocks.
 TEST_F(PrefixCacheTest, RequestsThatComeTogetherReadTheirCommonPromptOnce) {
   for (const int64_t max_step_tokens : {64, 512}) {
     Start({.max_step_tokens = max_step_tokens});
@@ -149,7 +150,7 @@ TEST_F(PrefixCacheTest, CachedBlocksAreFreeForThoseWhoNeedThem) {
   EXPECT_EQ(core_->store().free_blocks(), 12);
   EXPECT_EQ(core_->store().cache().cached_blocks(), 5);
   EXPECT_EQ(engine_->unallocated_blocks(), 7);
-  // Nine blocks: two of the cached ones go, from the end.
+  // Needs nine blocks: two of the cached ones are evicted, from the end.
   const Ran other = Serve(Prompt(33, 7));
   EXPECT_EQ(other.new_ids, 35);
   EXPECT_EQ(core_->store().cache().counters().evictions, 2u);
@@ -204,7 +205,7 @@ TEST_F(PrefixCacheTest, ASequenceThatSharesItsLastBlockNeverWritesIntoIt) {
   Start({}, /*total_blocks=*/11);
   Attach();
   wire::GenerationSpec spec = Spec("held", "never", 3);
-  Open(OpenOf(1, spec, Prompt(20), /*turn=*/false));  // Catches up: five full blocks.
+  Open(OpenOf(1, spec, Prompt(20), /*granted=*/false));  // Catches up: five full blocks.
   Step();
   OpenPrompt(2, Prompt(21));
   Step();

@@ -105,7 +105,7 @@ void PrefixIndex::Truncate(SequenceId sequence, int32_t blocks) {
 void PrefixIndex::Leave(const Held& held, size_t depth) {
   std::vector<SequenceId>& holders = held.node->holders;
   if (holders.size() == 1) {
-    // Whoever holds a block holds those above it, so nothing lies below this one any more.
+    // A holder of a block holds those above it too, so no block is left below this one.
     nodes_.erase(nodes_.find(Key{held.node->parent, held.node->root, held.node->ids}));
     return;
   }

@@ -1,9 +1,9 @@
 // PrefixIndex knows which sequences hold which full blocks of committed ids, so that a sequence
 // that starts with the same ids need not run them again. It is a tree per tenant: a node is one
 // block of ids after all blocks above it, and is found by its parent and the ids themselves, never
-// by a hash of them alone: no two prefixes can be taken for each other. A tenant has a tree of its
-// own, so nobody can learn from the time of an answer what another tenant has sent.
-// Knows nothing of engines and KV; tentative ids are the caller's to keep out.
+// by a hash of them alone, so two prefixes are never confused. Each tenant has its own tree, so no
+// client can learn from the latency of an answer what another tenant has sent.
+// The index is independent of engines and KV; the caller must not insert tentative ids.
 // Ownership: owns the tree. Threads: not thread-safe; lives on the engine's owner loop.
 // Cost: O(blocks looked at or changed), whatever the number of sequences.
 #pragma once
@@ -51,7 +51,7 @@ class PrefixIndex {
   // True when `whole` holds every block that `part` holds, and `part` holds some.
   bool IsPrefix(SequenceId part, SequenceId whole) const;
 
-  // Different blocks that are held by anybody.
+  // The number of different blocks that at least one sequence holds.
   size_t nodes() const { return nodes_.size(); }
 
  private:

@@ -24,7 +24,8 @@ struct Shape {
   int32_t rows;
   int64_t new_ids;  // A multiple of rows.
 };
-// Few shapes tell base, rows and ids apart; the others refine them, the long ones last.
+// A few shapes separate the costs of base, rows and ids; the others refine them, the long ones
+// last.
 constexpr Shape kShapes[] = {{1, 1},   {1, 16}, {4, 4},  {2, 2},  {8, 8},
                              {16, 16}, {4, 40}, {1, 64}, {1, 256}};
 

@@ -1,9 +1,10 @@
 // Calibration measures what steps of an engine cost before the worker attaches, so that the first
-// decisions of the scheduler need no guess. Real steps run on scratch sequences, most telling
-// shapes first; on a slow engine shapes are measured fewer times, and one that does not fit into
-// what is left of the budget is left out. The engine is left as it was found: no sequence, every
-// block free. Threads: the engine's owner thread; blocks for about the budget, at most one step
-// longer. Errors: a step that fails ends the calibration; what was measured until then is returned.
+// decisions of the scheduler rest on measurements. Real steps run on scratch sequences, the most
+// informative shapes first; on a slow engine shapes are measured fewer times, and one that does not
+// fit into the rest of the budget is skipped. Afterwards the engine holds no sequence and every
+// block is free, as before. Threads: the engine's owner thread; blocks for about the budget, at
+// most one step longer. Errors: a step that fails ends the calibration; the measurements until then
+// are returned.
 #pragma once
 
 #include <cstdint>

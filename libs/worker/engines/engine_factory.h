@@ -1,4 +1,4 @@
-// How a worker comes by its engine. The binaries pass the factory of the real engine in, so that
+// How a worker creates its engine. The binaries pass the factory of the real engine in, so that
 // this library and its tests need no torch.
 // Errors: those of the engine, naming the option to change.
 #pragma once

@@ -13,8 +13,9 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
   settings->Add("scheduler", &o.scheduler, "gRPC address of the scheduler");
   settings->Add("admin", &o.admin, "host:port of /metrics, /livez and /readyz");
   settings->Add("pair", &o.pair, "pair of models that this worker belongs to");
-  settings->Add("device_key", &o.device_key,
-                "workers with the same key take turns on one device; empty: a device of its own");
+  settings->Add(
+      "device_key", &o.device_key,
+      "workers with the same key share one device under leases; empty: a dedicated device");
   settings->AddChoice("log_level", &o.log_level, {"debug", "info", "warning", "error"},
                       "least level that is logged");
   settings->AddChoice("engine", &o.engine, {"torch", "timed", "fake"},
@@ -29,7 +30,7 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
                 "of this machine; off: pack at every start");
   settings->Add("weight_cache_bytes", &o.weight_cache_bytes, int64_t{1} << 20,
                 std::numeric_limits<int64_t>::max() / 2,
-                "most bytes of --weight_cache; models used longest ago give way");
+                "most bytes of --weight_cache; the least recently used models are evicted");
   settings->Add("threads", &o.threads, 0, 1024, "torch: compute threads; 0: one per core");
   settings->AddChoice(
       "kv_format", &o.kv_format, {"fp32", "int8"},
@@ -51,17 +52,18 @@ void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options) {
   settings->Add("max_step_tokens", &o.max_step_tokens, kMaxVerify + 1, 1 << 20,
                 "new ids of one step");
   settings->Add("max_step_ms", &o.max_step_ms, 1, 3600 * 1000,
-                "predicted time of one step: longer prompts are read in chunks, and rows that "
-                "write go on between them");
+                "predicted time of one step: longer prompts are prefilled in chunks, and decoding "
+                "rows continue between them");
   settings->Add("max_sequences", &o.max_sequences, 1, 1 << 16, "open requests");
   settings->Add("calibrate", &o.calibrate,
-                "measure what steps cost before attaching, for up to two seconds; the scheduler "
-                "plans with it; fake: never");
+                "measure step times before attaching, for up to two seconds; the scheduler plans "
+                "with them; the fake engine never does");
   settings->Add(
       "prefix_cache", &o.prefix_cache,
       "keep the KV of closed requests for those of the same tenant that start alike, until "
       "its blocks are needed");
-  settings->Add("drain_ms", &o.drain_ms, 0, 3600 * 1000, "for open requests after SIGTERM");
+  settings->Add("drain_ms", &o.drain_ms, 0, 3600 * 1000,
+                "time for open requests to end after SIGTERM");
 }
 
 absl::Status Validate(const WorkerOptions& options) {

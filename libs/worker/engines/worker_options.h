@@ -16,7 +16,7 @@ struct WorkerOptions {
   std::string scheduler = "127.0.0.1:8002";  // gRPC target.
   std::string admin;                         // host:port of /metrics, /livez, /readyz.
   std::string pair = "default";
-  std::string device_key;  // Workers that share it take turns; empty: a device of its own.
+  std::string device_key;  // Workers with the same key share one device; empty: dedicated.
   std::string log_level = "info";
 
   std::string engine = "torch";  // torch, timed or fake.
@@ -47,7 +47,7 @@ struct WorkerOptions {
 // Registers every option. The admin port differs by role.
 void AddWorkerSettings(Role role, Settings* settings, WorkerOptions* options);
 
-// What single ranges cannot say.
+// Checks what the range of a single option cannot express.
 absl::Status Validate(const WorkerOptions& options);
 
 }  // namespace tokenrouter

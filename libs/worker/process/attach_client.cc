@@ -27,7 +27,7 @@ void AttachClient::Connect(wire::WorkerFrame hello) {
   Disconnect();
   const uint64_t stream = ++streams_;
   inbox_.Begin(stream);
-  // A channel of its own for each attempt: gRPC's backoff between attempts would add to ours.
+  // Each attempt gets its own channel, since gRPC's backoff between attempts would add to ours.
   const std::shared_ptr<wire::Scheduler::Stub> stub =
       wire::Scheduler::NewStub(MakeChannel(scheduler_));
   channels_.Keep(stream, stub);
@@ -55,7 +55,7 @@ void AttachClient::Connect(wire::WorkerFrame hello) {
 void AttachClient::OnRead(uint64_t stream, wire::CommandFrame frame) {
   if (frame.has_attached()) OnAttached(stream, frame);
   if (inbox_.Push(stream, std::move(frame), clock_.Now())) return;
-  // The engine thread is far behind: start over with the scheduler rather than lose a command.
+  // The engine thread is far behind. Reconnecting is better than losing a command.
   const std::shared_ptr<Stream::Writer> ours = writer();
   if (ours != nullptr) ours->Abandon(absl::ResourceExhaustedError("too many frames wait"));
 }
@@ -67,7 +67,7 @@ void AttachClient::OnAttached(uint64_t stream, const wire::CommandFrame& frame) 
     term_ = frame.term();
     if (frame.attached().heartbeat_ms() > 0) heartbeat_ms_ = frame.attached().heartbeat_ms();
   }
-  // The heart may be asleep for a longer interval; when its mailbox is full it is awake anyway.
+  // The heartbeat thread may sleep for a longer interval; with a full mailbox it is awake anyway.
   (void)heart_.Post([this] { next_beat_ = absl::InfinitePast(); });
 }
 
@@ -98,14 +98,14 @@ absl::Duration AttachClient::Beat() {
   wire::WorkerFrame frame;
   std::shared_ptr<Stream::Writer> ours;
   {
-    // Read as one: a term of one stream must not be said on the next, before its hello.
+    // Both are read together: a term of one stream must not be sent on the next before its hello.
     MutexLock lock(&mutex_);
     ours = writer_;
     frame.set_term(term_);
   }
   if (ours == nullptr || frame.term() == 0) return interval;
   *frame.mutable_heartbeat() = gauges_.Heartbeat(now);
-  // A full queue is the sender's to handle; one heartbeat less says the same.
+  // The sender handles a full queue; a single missing heartbeat does no harm.
   (void)ours->Write(std::move(frame));
   return interval;
 }

@@ -1,6 +1,6 @@
 // AttachClient is the worker's end of the Attach stream: it dials, says hello, carries frames both
-// ways and sends a heartbeat every heartbeat_ms from a thread of its own, also while a step runs.
-// When a stream ends, the inbox says so; whoever drives the core decides when to dial again.
+// ways and sends a heartbeat every heartbeat_ms from a dedicated thread, also while a step runs.
+// The inbox reports the end of a stream; the owner of the core decides when to dial again.
 // Ownership: gauges and inbox must outlive it. The destructor ends the stream and waits for gRPC to
 // let go of it. Threads: Connect, Send and Disconnect belong to one thread.
 // Errors: Send returns false when there is no stream or its queue is full; in the latter case the
@@ -33,7 +33,7 @@ class AttachClient {
                AttachInbox* inbox);
   ~AttachClient();
 
-  // Ends the stream that there may be and starts another with `hello` as its first frame.
+  // Ends the current stream, if any, and starts another with `hello` as its first frame.
   void Connect(wire::WorkerFrame hello);
   bool Send(wire::WorkerFrame frame);
   void Disconnect();

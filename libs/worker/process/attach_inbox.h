@@ -1,7 +1,7 @@
-// AttachInbox is what waits between the stream's threads and the engine thread: command frames, the
+// AttachInbox is the queue between the stream's threads and the engine thread: command frames, the
 // end of the stream, and wake-ups. Ownership: owns what it holds. Threads: thread-safe; one
 // consumer. Units: at most `limit` frames wait; the end of the stream always fits. Errors: Push
-// returns false when full; the stream is then to be ended, since a lost frame cannot be made good.
+// returns false when full; the stream must then be ended, since a lost frame cannot be recovered.
 #pragma once
 
 #include <cstdint>

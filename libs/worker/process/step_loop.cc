@@ -87,8 +87,8 @@ void StepLoop::Dial() {
 
 bool StepLoop::Work() {
   const absl::Time now = parts_.clock->Now();
-  // What is known already does not wait for the end of a step: a free slot, ids that
-  // are missing, a row that is credit-blocked.
+  // Updates do not wait for the end of a step: a slot that is free again, ids that are missing, a
+  // row that became credit-blocked.
   const bool said = SendPending(now);
   std::optional<PlannedStep> step = parts_.core->Plan(now);
   if (step.has_value()) {
@@ -126,7 +126,7 @@ void StepLoop::CheckDrain() {
     parts_.phase->SetNotReady("draining");
     LogInfo("draining", {{"sequences", parts_.core->store().size()}});
   }
-  // Asked by the scheduler alone: stay attached, idle, until someone ends the process.
+  // When only the scheduler asked for it, stay attached and idle until the process is ended.
   if (drain_ms < 0) return;
   const bool idle = !parts_.core->attached() || parts_.core->store().size() == 0;
   if (idle || now >= drain_deadline_) stopping_ = true;

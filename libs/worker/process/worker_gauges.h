@@ -1,5 +1,5 @@
-// WorkerGauges is what the engine thread lets other threads see while a step runs: heartbeats and
-// the admin port never wait for it. Threads: every method is thread-safe; Set methods belong to the
+// WorkerGauges publishes the state of the engine thread while a step runs, so heartbeats and the
+// admin port never wait for it. Threads: every method is thread-safe; Set methods belong to the
 // engine thread. Durations are of one clock.
 #pragma once
 

@@ -28,7 +28,7 @@ prometheus::Histogram& Histogram(prometheus::Registry* registry, Role role, cons
   return AddHistogram(registry, Name(what), help, bounds, Labels(role, {}));
 }
 
-// Nats; half of a sure model's tokens lie below the first bound.
+// In nats; half of the tokens of a confident model lie below the first bound.
 const prometheus::Histogram::BucketBoundaries kEntropyBuckets = {
     0.01, 0.05, 0.1, 0.2, 0.3, 0.45, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0};
 
@@ -36,22 +36,24 @@ const prometheus::Histogram::BucketBoundaries kEntropyBuckets = {
 
 WorkerMetrics::WorkerMetrics(prometheus::Registry* r, Role role)
     : tokens_(Counter(r, role, "tokens_total", "Tokens committed by this worker")),
-      routed_(Counter(r, role, "routed_total", "Rows that handed the pen to the other side")),
+      routed_(Counter(r, role, "routed_total", "Rows that ended in a handoff to the other side")),
       steps_(Counter(r, role, "steps_total", "Steps of the engine")),
-      catch_up_ids_(Counter(r, role, "catch_up_ids_total", "Ids read without a choice")),
-      preemptions_(Counter(r, role, "preemptions_total", "KV dropped to make room")),
+      catch_up_ids_(
+          Counter(r, role, "catch_up_ids_total", "Ids computed without returning a choice")),
+      preemptions_(
+          Counter(r, role, "preemptions_total", "Sequences whose KV was dropped to free blocks")),
       prefix_hit_ids_(
           Counter(r, role, "prefix_hit_tokens_total", "Ids that starting requests found in KV")),
       prefix_lookup_ids_(Counter(r, role, "prefix_lookup_tokens_total",
                                  "Ids that starting requests looked for in KV")),
       prefix_evictions_(Counter(r, role, "prefix_evictions_total",
-                                "KV blocks of closed requests given up for others")),
+                                "Cached KV blocks of closed requests that were evicted")),
       engine_errors_(Counter(r, role, "engine_errors_total", "Steps that failed")),
       refused_(Counter(r, role, "refused_total", "Requests refused with an error")),
       need_ids_(Counter(r, role, "need_ids_total", "Extends that asked for ids again")),
       stale_frames_(Counter(r, role, "stale_frames_total", "Frames of another term")),
       lease_wait_(Counter(r, role, "lease_wait_seconds_total",
-                          "Time with something ready and the device lent to another")),
+                          "Time with ready rows while another worker held the device's lease")),
       reconnects_(Counter(r, role, "reconnects_total", "Streams lost to the scheduler")),
       step_seconds_(Histogram(r, role, "step_seconds", "Time of a step", LatencyBuckets())),
       rows_(Histogram(r, role, "rows_per_step", "Rows of a step", SizeBuckets())),
@@ -66,12 +68,13 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry* r, Role role)
       waiting_(Gauge(r, role, "sequences", "Open requests", {{"state", "waiting"}})),
       held_(Gauge(r, role, "sequences", "Open requests", {{"state", "held"}})),
       requests_running_(Gauge(r, role, "num_requests_running", "Requests that can run now")),
-      requests_waiting_(Gauge(r, role, "num_requests_waiting",
-                              "Requests that have the pen and wait for release or credit")),
+      requests_waiting_(
+          Gauge(r, role, "num_requests_waiting",
+                "Requests that hold the decode grant and wait for release or credit")),
       cache_usage_(Gauge(r, role, "kv_cache_usage_perc", "Used share of the KV blocks, 0 to 1")) {
   for (int i = 0; i < kWaitOutcomes; ++i) {
     deferrals_[i] =
-        &Counter(r, role, "deferrals_total", "Steps, by why their rows waited no longer",
+        &Counter(r, role, "deferrals_total", "Steps, by the reason why their rows stopped waiting",
                  {{"outcome", kWaitOutcomeNames[i]}});
   }
 }

@@ -1,4 +1,4 @@
-// WorkerPhase is where a worker stands, for /readyz and the log: loading, connecting, attached,
+// WorkerPhase is the phase of a worker, for /readyz and the log: loading, connecting, attached,
 // draining. Threads: thread-safe.
 #pragma once
 

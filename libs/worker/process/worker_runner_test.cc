@@ -127,7 +127,7 @@ TEST_F(WorkerRunnerTest, SaysWhatItKnowsBeforeALongStep) {
     stepped |= heard.has_step();
     return heard.closed_size() > 0;
   }));
-  EXPECT_FALSE(stepped) << "the freed seat waited for the step of another request";
+  EXPECT_FALSE(stepped) << "the freed slot waited for the step of another request";
 }
 
 TEST_F(WorkerRunnerTest, ComesBackAfterABrokenStreamWithWhatItHolds) {
@@ -150,7 +150,7 @@ TEST_F(WorkerRunnerTest, FindsASchedulerThatStartsLater) {
   const int port = server_->port();
   server_.reset();
   Start();
-  // Whatever it tries meanwhile fails; then somebody listens.
+  // Every attempt fails until the scheduler listens.
   auto server = ServerRuntime::Start(
       {.address = "127.0.0.1:" + std::to_string(port), .services = {&scheduler_}});
   ASSERT_THAT(server, IsOk());
@@ -195,7 +195,7 @@ TEST_F(WorkerRunnerTest, DrainEndsWhenItsTimeIsUp) {
   options_.drain_ms = 20;
   Start();
   ASSERT_TRUE(WaitForHello());
-  OpenRequest(1, "a", 100, /*credit=*/5);  // Parks: it never ends by itself.
+  OpenRequest(1, "a", 100, /*credit=*/5);  // Becomes credit-blocked, so it never ends by itself.
   ASSERT_TRUE(WaitForRow([](const wire::RowReport& row) { return row.credit_blocked(); }));
   runner_->Drain();
   EXPECT_THAT(runner_->ready(), StatusIs(absl::StatusCode::kUnavailable));

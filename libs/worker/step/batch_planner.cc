@@ -68,7 +68,7 @@ class Planner {
 
   void PlanBrief(std::vector<size_t> rows, bool leave_room) {
     SortByOrder(&rows);
-    // A long prompt always moves on: by a quarter of the step, in a row of its own.
+    // A long prompt always progresses: by a quarter of the step, in its own row.
     const int64_t spared = leave_room ? budget_.max_step_tokens / 4 : 0;
     const int32_t row_limit = budget_.max_rows - (leave_room && budget_.max_rows > 1 ? 1 : 0);
     for (const size_t index : rows) {
@@ -80,8 +80,8 @@ class Planner {
     }
   }
 
-  // Equal shares; what the shorter rows leave goes to the longer ones. Shares below a worthwhile
-  // chunk would only spread the work: then the least recently run go first.
+  // The shares are equal; what the shorter rows leave goes to the longer ones. Shares below a
+  // worthwhile chunk would only spread the work; then the least recently run rows come first.
   void PlanLengthy(std::vector<size_t> rows) {
     const int64_t slots = budget_.max_rows - static_cast<int64_t>(plan_.rows.size());
     const int64_t worthwhile = std::max<int64_t>(1, tokens_left_ / kShortRowIds);
@@ -109,7 +109,7 @@ class Planner {
     bool lacks_tokens = false;
     for (const size_t index : rows) {
       if (static_cast<int32_t>(plan_.rows.size()) >= budget_.max_rows || tokens_left_ <= 0) return;
-      // Its choices wait for the next step: no block would help it.
+      // Its choices wait for the next step, so a free block would not help it.
       if (Remaining(index) > tokens_left_ && Remaining(index) <= sequences_[index].choices) {
         lacks_tokens = true;
         continue;
@@ -142,8 +142,8 @@ class Planner {
   }
 
   // A row that starts from nothing starts only when all of it fits beside a block for every other
-  // ready row (by age: every row before it): otherwise it would read a part, be dropped for the
-  // others' sake, and read it again.
+  // ready row (by age: every row before it): otherwise it would compute a part, be preempted for
+  // the others, and compute it again.
   bool MayStart(size_t index) const {
     if (sequences_[index].in_kv > 0) return true;
     const auto planned = static_cast<int64_t>(plan_.rows.size());
@@ -167,7 +167,7 @@ class Planner {
     const int64_t filled = BlocksFor(row.in_kv, budget_.block_size) + blocks_left_;
     const int64_t ids = std::min(limit, filled * budget_.block_size - row.in_kv);
     if (ids >= Remaining(index)) return Remaining(index);
-    // Not the last chunk: it leaves the ids that carry choices for later.
+    // This is not the last chunk, so it leaves the ids that carry choices for a later one.
     return std::min<int64_t>(ids, Remaining(index) - row.choices);
   }
 

@@ -1,13 +1,14 @@
 // The choice of the next step: which rows, how many ids of each. A pure function of a snapshot.
 //   1. Rows that end in a choice at once (decode, short catch-up, verification), least recently run
-//      first; while longer ones wait they leave room for one chunk.
-//   2. Rows with more to read, in equal shares of the rest, as many as get a worthwhile chunk.
-//   3. Only when nothing is ready and `idle_step_tokens` > 0: rows without a turn catch up; with
-//      `background_prefill` they are among those of 2 instead, but nobody makes room for them.
-// When blocks are short (`by_age`) there is one line instead, oldest first, and nobody takes a
-// block while an older row lacks one: so the oldest always gets on, and then the next. A row never
-// gets part of its choices: its last chunk holds all of them. Threads: pure. Units: tokens, unless
-// a name says blocks.
+//      first; while longer ones wait they leave capacity for one chunk.
+//   2. Rows with more uncomputed tokens, in equal shares of the rest, as many as get a worthwhile
+//      chunk.
+//   3. Only when nothing is ready and `idle_step_tokens` > 0: rows without a decode grant catch up;
+//      with `background_prefill` they are among those of 2 instead, but no KV is dropped for them.
+// When blocks are short (`by_age`) there is one queue instead, oldest first, and no row takes a
+// block while an older row lacks one: so the oldest always progresses, and then the next. A row
+// never gets part of its choices: its last chunk holds all of them. Threads: pure. Units: tokens,
+// unless a name says blocks.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +23,10 @@ namespace tokenrouter {
 struct RowSnapshot {
   Position known = 0;   // Ids of the history.
   Position in_kv = 0;   // Of these in KV; REQUIRES: known - in_kv >= choices.
-  int32_t choices = 0;  // To return at the end of the ids; 0: it has no turn.
-  bool ready = false;   // Has a turn that may run.
+  int32_t choices = 0;  // To return at the end of the ids; 0: it has no decode grant.
+  bool ready = false;   // Has a decode grant that may run.
   uint64_t last_step = 0;
-  uint64_t age = 0;  // Smaller: opened earlier. Only looked at by age.
+  uint64_t age = 0;  // Smaller: opened earlier. Only used with by_age.
 };
 
 struct StepBudget {
@@ -47,15 +48,15 @@ struct PlannedRow {
 
 struct BatchPlan {
   std::vector<PlannedRow> rows;
-  std::vector<size_t> starved;  // Ready rows that got no row for want of blocks.
+  std::vector<size_t> starved;  // Ready rows that are not in the step because blocks are short.
   bool idle = false;            // Rows only catch up.
-  int64_t background_ids = 0;   // Left of rows without a turn that later steps catch up with.
+  int64_t background_ids = 0;   // Uncomputed tokens of rows without a grant, left to later steps.
 };
 
-// Ids left to read of a row that counts as short.
+// A row with at most this many uncomputed tokens counts as short.
 inline constexpr int32_t kShortRowIds = 32;
-// Fewer are not read ahead: the row's next turn reads them at next to no cost, while a step of its
-// own keeps the device from a turn that may come at any moment.
+// Fewer uncomputed tokens are not prefilled in the background: the row's next decode step computes
+// them at almost no cost, while a separate step would delay a grant that may arrive at any moment.
 inline constexpr int32_t kBackgroundIds = 64;
 
 BatchPlan PlanBatch(std::span<const RowSnapshot> sequences, const StepBudget& budget);

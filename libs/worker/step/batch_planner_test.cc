@@ -87,7 +87,7 @@ TEST(BatchPlannerTest, APromptStartsOnlyWhenAllOfItFitsBesideTheOthers) {
   const RowSnapshot rows[] = {Ready(10, 9), Ready(100, 0)};
   EXPECT_THAT(PlanBatch(rows, Budget(60, 64, /*free_blocks=*/25)).starved, ElementsAre(1));
   EXPECT_THAT(PlanBatch(rows, Budget(60, 64, /*free_blocks=*/26)).starved, IsEmpty());
-  // Ready rows that this step has no place for count too.
+  // Ready rows that this step has no capacity for count too.
   const RowSnapshot more[] = {Ready(10, 9), Ready(10, 9), Ready(10, 9), Ready(100, 0)};
   EXPECT_THAT(PlanBatch(more, Budget(60, 2, /*free_blocks=*/27)).starved, ElementsAre(3));
   EXPECT_THAT(PlanBatch(more, Budget(60, 2, /*free_blocks=*/28)).starved, IsEmpty());
@@ -113,7 +113,7 @@ TEST(BatchPlannerTest, ByAgeNobodyTakesABlockThatAnOlderRowLacks) {
   StepBudget budget = Budget(100, /*rows=*/64, /*free_blocks=*/9);
   budget.by_age = true;
   const BatchPlan plan = PlanBatch(rows, budget);
-  // The oldest needs ten blocks. The second needs a new one, the third has room in its last one.
+  // The oldest needs ten blocks. The second needs a new one, the third has space in its last one.
   EXPECT_THAT(IdsByRow(plan, 4), ElementsAre(0, 0, 1, 0));
   EXPECT_THAT(plan.starved, ElementsAre(0, 1, 3));
 }
@@ -175,7 +175,7 @@ TEST(BatchPlannerTest, CatchingUpLeavesTheReserve) {
   EXPECT_THAT(PlanBatch(idle, budget).rows, SizeIs(1));
   const RowSnapshot little[] = {Idle(100, 100 - kBackgroundIds + 1)};
   EXPECT_THAT(PlanBatch(little, budget).rows, IsEmpty());
-  EXPECT_EQ(PlanBatch(little, budget).background_ids, 0) << "nothing follows by itself";
+  EXPECT_EQ(PlanBatch(little, budget).background_ids, 0) << "no later step catches up by itself";
 }
 
 TEST(BatchPlannerTest, AnyPlanKeepsEveryBudgetAndEveryRowMovesOnInTime) {

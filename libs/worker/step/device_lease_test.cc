@@ -53,13 +53,13 @@ TEST(DeviceLeaseTest, TheLeaseInForceIsOnlyEverShortened) {
   lease.Grant(Lease(50), now);
   EXPECT_EQ(lease.expires(), now + absl::Milliseconds(10));
   lease.CountHandoffs(1);
-  EXPECT_TRUE(lease.IsOver(1, now)) << "departures go on counting";
+  EXPECT_TRUE(lease.IsOver(1, now)) << "handoffs continue to count";
   lease.Drop();
   lease.Grant(Lease(5), now);
-  EXPECT_FALSE(lease.held()) << "given back while the word was under way";
+  EXPECT_FALSE(lease.held()) << "it was returned while the message was in flight";
   lease.Reset();
   lease.Grant(Lease(5), now);
-  EXPECT_TRUE(lease.held()) << "another scheduler's turn of the same number";
+  EXPECT_TRUE(lease.held()) << "another scheduler's lease with the same id";
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 namespace tokenrouter {
 namespace {
 
-// A step counts as overdue so many spreads after its predicted end. No device is steadier than
-// kLeastSpread, whatever the estimate says: the message and the rows travel too.
+// A step counts as overdue this many spreads after its predicted end. The spread is never taken as
+// less than kLeastSpread, since the message and the rows need time to travel too.
 constexpr double kOverdueSpreads = 3.0;
 constexpr double kLeastSpread = 0.02;
 constexpr double kMostSpread = 1.0;
@@ -104,7 +104,7 @@ absl::Time LocalDeferral::BalanceEnd(const ReadyRows& ready, absl::Time now) con
 }
 
 double LocalDeferral::Threshold(const ReadyRows& ready, int arrivals) const {
-  // Rows that come are taken to bring as many new ids as those that are here.
+  // Arriving rows are assumed to bring as many new ids as those that are here.
   const double ids_per_row = static_cast<double>(ready.new_ids) / ready.rows;
   const auto time = [&](int rows) {
     return times_.Predict(rows, std::llround(ids_per_row * rows));

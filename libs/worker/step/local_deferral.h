@@ -1,11 +1,11 @@
-// LocalDeferral decides on a small worker with a device of its own whether rows that are ready wait
-// for a fuller batch (batching model, section 5a). It knows what the scheduler said last (Deferral,
-// PeerStep) and what this worker's own steps cost. Every rule that is set releases the rows: least
-// rows, a fixed wait, the delay balance; rows wait while none of them does. Whatever the rules say,
-// nothing waits while the other side is idle, when its step is unknown or overdue, when the step is
-// full, or longer than a bound.
-// Threads: not thread-safe; lives with the WorkerCore. Times are the worker's own clock. Errors:
-// none; numbers that make no sense (negative, not finite) count as not set.
+// LocalDeferral decides on a small worker with a dedicated device whether rows that are ready wait
+// for a fuller batch (batching model, section 5a). It knows the scheduler's last messages
+// (Deferral, PeerStep) and what this worker's own steps cost. Every rule that is set may release
+// the rows: least rows, a fixed wait, the delay balance; rows wait while none of them does.
+// Independently of the rules, nothing waits while the other side is idle, when its step is unknown
+// or overdue, when the step is full, or longer than a bound. Threads: not thread-safe; lives with
+// the WorkerCore. Times are the worker's own clock. Errors: none; numbers that make no sense
+// (negative, not finite) count as not set.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace tokenrouter {
 
-// No wait is longer, whatever the scheduler says.
+// No wait is longer, even if the scheduler allows more.
 inline constexpr absl::Duration kLongestDeferral = absl::Seconds(1);
 
 // The step that could start now.
@@ -28,7 +28,7 @@ struct ReadyRows {
   int64_t new_ids = 0;
   absl::Time oldest_since;                        // When its oldest row became ready.
   absl::Time launch_by = absl::InfiniteFuture();  // What its requests allow.
-  bool may_wait = true;  // False: it has a chunk of a prompt, or there is trouble to get over.
+  bool may_wait = true;  // False: a chunk of a prompt, short blocks or a retried step.
   bool full = false;     // More rows than fit are ready.
 };
 
@@ -47,17 +47,17 @@ class LocalDeferral {
   void SetDeferral(const wire::Deferral& deferral) { deferral_ = deferral; }
   // `arrived`: when the message reached this process.
   void SetPeerStep(const wire::PeerStep& step, absl::Time arrived);
-  // Rows that commands made ready since the last PeerStep: no longer on their way.
+  // Rows that commands made ready since the last PeerStep and that are no longer on their way.
   void CountArrivals(int rows) { arrivals_ += rows; }
-  // The stream is gone: nothing waits until the scheduler speaks again. What steps cost stays.
+  // The stream is gone: nothing waits until the next Deferral. The learned step costs stay.
   void Detach();
 
-  // Once per moment at which a step could start. A launch ends the wait.
+  // Call it once at each moment at which a step could start. A launch ends the wait.
   Decision Decide(const ReadyRows& ready, absl::Time now);
-  // Nothing is ready any more: the wait there may be is over.
+  // Nothing is ready any more, so a wait in progress is over.
   void Cancel();
 
-  // A step of this worker and then the other side's: what a token costs that is routed.
+  // The time of a routed token: a step of this worker and then one of the other side.
   absl::Duration RoundTrip(int rows, int64_t new_ids) const;
 
  private:
@@ -65,7 +65,7 @@ class LocalDeferral {
   bool active() const;
   // When the delay balance launches at the latest; InfinitePast: at once.
   absl::Time BalanceEnd(const ReadyRows& ready, absl::Time now) const;
-  // tau* in milliseconds for so many arrivals.
+  // tau* in milliseconds for that many arrivals.
   double Threshold(const ReadyRows& ready, int arrivals) const;
   absl::Duration peer_predicted() const;
 

@@ -94,7 +94,7 @@ TEST(LocalDeferralTest, TheTimerIsArmedOncePerWait) {
   side.SetPeerStep(StepOf(1.5, 1), kStart);
   const absl::Time end = side.Decide(Rows(1), kStart).wait_until;
   ASSERT_LT(kStart + absl::Milliseconds(1), end);
-  // The same wait, later, and with news of the same step.
+  // The same wait, later, and with an update about the same step.
   EXPECT_EQ(side.Decide(Rows(1), kStart + absl::Milliseconds(1)).wait_until, end);
   side.SetPeerStep(StepOf(2.5, 1, 1.5), kStart + absl::Milliseconds(1.5));
   const absl::Time after_news = side.Decide(Rows(1), kStart + absl::Milliseconds(1.5)).wait_until;

@@ -1,7 +1,7 @@
-// Whose KV goes when a ready sequence needs blocks: first sequences that could not run now anyway,
-// the longest idle first; then the youngest ready one, if it is younger than the one in need, so
-// that the oldest always gets on. The ids stay with the worker: a victim reads them again later.
-// Threads: pure.
+// Chooses the sequence whose KV is dropped when a ready sequence needs blocks: first sequences that
+// could not run now anyway, the longest idle first; then the youngest ready one, if it is younger
+// than the one in need, so that the oldest always progresses. The ids stay with the worker: a
+// victim computes them again later. Threads: pure.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ struct VictimCandidate {
   uint64_t age = 0;        // Smaller: opened earlier. Unique.
 };
 
-// Index of the victim; none when nobody may be dropped for `in_need` (index of the sequence that
-// lacks blocks, itself never chosen).
+// Index of the victim; none when no sequence may be preempted for `in_need` (index of the sequence
+// that lacks blocks, itself never chosen).
 std::optional<size_t> ChooseVictim(std::span<const VictimCandidate> candidates, size_t in_need);
 
 }  // namespace tokenrouter

@@ -1,5 +1,5 @@
-// A small and a large WorkerCore on hash engines, random requests, and what one model alone would
-// write: for tests of exactness. Test-only.
+// A small and a large WorkerCore on hash engines, random requests, and the output of one model
+// alone, for tests of exactness. Test-only.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ struct Case {
   std::vector<TokenId> prompt;
 };
 
-// What one model alone writes, token by token, without any of the code under test.
+// The output of one model alone, token by token, without any of the code under test.
 inline std::vector<TokenId> Alone(Role role, const Case& request, double acceptance_rate = 0.7) {
   SyntheticEngine engine(Pair::ModelOf({.acceptance_rate = acceptance_rate}, role));
   SamplingContext sampling;

@@ -1,5 +1,5 @@
 // ScriptedAttachService is a test double of the scheduler's side of Attach: it greets every worker,
-// keeps what workers say, and lets a test send frames or break the stream.
+// keeps the frames of the workers, and lets a test send frames or break the stream.
 // Threads: thread-safe. Waits are bounded by kPatience and never sleep.
 #pragma once
 
@@ -35,7 +35,7 @@ class ScriptedAttachService : public wire::Scheduler::CallbackService {
     MutexLock lock(&mutex_);
     attached_ = attached;
   }
-  // To be answered to the next hellos instead of Attached.
+  // Answered to the next hellos instead of Attached.
   void SetRefusal(const absl::Status& refusal) {
     MutexLock lock(&mutex_);
     refusal_ = refusal;

@@ -28,7 +28,7 @@ class ToyScheduler {
     std::string authors;
     std::string state;
     Role writer = Role::kSmall;
-    wire::Window window;  // Of the turn that the decode grant was given with, and its verify.
+    wire::Window window;  // Of the current decode grant, and its verify.
     int32_t verify = 0;
     Position finish = 0;  // 0: goes on.
     api::FinishReason reason = api::FINISH_REASON_UNSPECIFIED;
@@ -46,7 +46,7 @@ class ToyScheduler {
 
   ToyScheduler(WorkerCore* small, WorkerCore* large) : cores_{small, large} {}
 
-  // Lets the scheduler confirm credit only so far ahead; 0: no limit.
+  // Lets the scheduler grant credit only this far ahead; 0: no limit.
   Position credit_window = 0;
   std::vector<TokenId> stop_ids;
 
@@ -92,8 +92,7 @@ class ToyScheduler {
     if (request.finish == 0) request.finish = static_cast<Position>(request.ids.size());
   }
 
-  // The stream of that side breaks and comes back; the decode grant is given again with the same
-  // turn.
+  // The stream of that side breaks and comes back; the same decode grant is given again.
   void Reconnect(Role role) {
     core(role).Detach();
     core(role).Hello();
@@ -108,7 +107,7 @@ class ToyScheduler {
     }
   }
 
-  // One step of that side, if it has one. `meanwhile` may meddle between Plan and Complete.
+  // One step of that side, if it has one. `meanwhile` may intervene between Plan and Complete.
   bool Step(
       Role role, const std::function<void()>& meanwhile = [] {}) {
     now_ += absl::Milliseconds(1);
@@ -126,7 +125,7 @@ class ToyScheduler {
     return true;
   }
 
-  // Runs both sides in turn until nothing moves and nothing waits for its time.
+  // Runs both sides alternately until nothing changes and no timer is pending.
   void RunAll() {
     while (true) {
       if (Step(Role::kSmall) | Step(Role::kLarge)) continue;

@@ -1,4 +1,4 @@
-// What the tests of WorkerCore share: a core on a FakeEngine, and short ways to write commands.
+// The fixture of the tests of WorkerCore: a core on a FakeEngine, and short ways to write commands.
 #pragma once
 
 #include <memory>
