@@ -18,7 +18,7 @@ struct TunerOptions {
   int64_t final_steps = 20000;
   int64_t final_rows = 800000;
   int finalists = 3;          // Besides the first candidate.
-  double least_jitter = .02;  // Steps vary at least so much, lest the runs lock into one phase.
+  double least_jitter = .02;  // Steps vary at least this much, so that runs do not lock in phase.
   double least_gain = .003;   // Below this greedy stays.
   uint64_t seed = 1;
 };
@@ -32,9 +32,9 @@ inline bool Faster(const ScoredPolicy& a, const ScoredPolicy& b) {
   return a.result.committed_per_s > b.result.committed_per_s;
 }
 
-// Those that reached the second round, with its results. The first of `policies` always does and
-// stays first. The setup's duration, limits, seed and start are the search's own. REQUIRES:
-// policies not empty. INVALID_ARGUMENT as Simulate.
+// Returns the candidates of the second round, with its results. The first of `policies` is always
+// one of them and stays first. The search sets the setup's duration, limits, seed and start itself.
+// REQUIRES: policies not empty. INVALID_ARGUMENT as Simulate.
 absl::StatusOr<std::vector<ScoredPolicy>> ScoreCandidates(
     const SimulationSetup& setup, const std::vector<BatchingPolicy>& policies,
     const TunerOptions& options);

@@ -30,7 +30,7 @@ absl::StatusOr<ModePrediction> PredictModes(const SimulationSetup& setup,
   ModePrediction prediction{.policy = tuned.policy,
                             .routed_per_s = tuned.predicted.committed_per_s,
                             .large_alone_per_s = AloneRate(setup.large, setup.requests)};
-  // In a closed loop every request writes at the same mean rate.
+  // In a closed loop every request decodes at the same mean rate.
   prediction.routed_ms_per_token = 1000.0 * setup.requests / prediction.routed_per_s;
   prediction.large_alone_ms_per_token = 1000.0 * setup.requests / prediction.large_alone_per_s;
   return prediction;

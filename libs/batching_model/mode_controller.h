@@ -1,9 +1,9 @@
-// Decides whether requests are served routed (small and large model) or by the large model alone.
-// Routing pays while the large model alone is bound by memory and loses once it is bound by
-// compute; letting the large model write more never lowers quality, so choosing the faster is safe.
+// Decides whether requests are served routed (small and large model) or large-only.
+// Routing pays while large-only service is bound by memory and loses once it is bound by compute;
+// decoding more tokens on the large model never lowers quality, so choosing the faster is safe.
 // Two pure steps: predict both from the curves and the load, follow the better one with hysteresis.
-// Better is who writes whole requests faster, prompts included. Where both do about the same, it is
-// who makes its readers wait less for the next token.
+// The better mode is the one that finishes whole requests faster, prompts included. Where both are
+// about equal, it is the one with the lower time per token.
 // Threads: pure functions; PredictModes runs the tuner, so call it from a background thread.
 #pragma once
 
@@ -21,15 +21,16 @@ enum class ServiceMode {
   kLargeAlone,  // -> kRouted
 };
 
-// The mode with the faster next token is allowed to be so much slower about whole requests. With
-// the hysteresis it takes over where it is slower by 5 % at most.
+// The mode with the lower time per token may be slower about whole requests by this share. Together
+// with the hysteresis it takes over where it is slower by 5 % at most.
 inline constexpr double kNearTie = 0.08;
 
 struct ModePrediction {
   BatchingPolicy policy;    // Of routed service: the tuner's choice.
   double routed_per_s = 0;  // Committed tokens of all requests together.
   double large_alone_per_s = 0;
-  // Mean of one request while nobody reads a prompt. 0: not known, and then no reason for either.
+  // Mean of one request while no prompt is prefilled. 0: not known, and then it favours neither
+  // mode.
   double routed_ms_per_token = 0;
   double large_alone_ms_per_token = 0;
 
@@ -43,8 +44,8 @@ struct ModePrediction {
   double Gain() const;
 };
 
-// `setup.requests` are decoding now. Decoding only: WithPrompts (prompt_worth.h)
-// adds the prompts. INVALID_ARGUMENT as Simulate.
+// `setup.requests` are decoding now. The prediction covers decoding only: WithPrompts
+// (prompt_worth.h) adds the prompts. INVALID_ARGUMENT as Simulate.
 absl::StatusOr<ModePrediction> PredictModes(const SimulationSetup& setup,
                                             const TunerOptions& options = {});
 
@@ -56,7 +57,7 @@ struct ModeOptions {
 struct ModeState {
   ServiceMode mode = ServiceMode::kRouted;
   bool decided = false;  // False: the first prediction decides at once.
-  // Since when the other mode has been better by enough; InfiniteFuture: it is not.
+  // The time since which the other mode has been better by enough; InfiniteFuture: it is not.
   absl::Time other_better_since = absl::InfiniteFuture();
 };
 

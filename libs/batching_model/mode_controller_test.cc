@@ -13,8 +13,8 @@ StepCost Affine(double fixed, double row, double id = 0) {
   return [=](int rows, int64_t ids) { return fixed + row * rows + id * static_cast<double>(ids); };
 }
 
-// The table "what routing is worth" of the batching model at r = .1 and 3 % noise: multiples of the
-// large model alone at the same number of requests, by requests, with the best policy.
+// The table "what routing is worth" of the batching model at r = .1 and 3 % noise: multiples of
+// large-only service at the same number of requests, by requests, with the best policy.
 struct Worth {
   const char* name;
   StepCost small, large;
@@ -108,7 +108,7 @@ TEST(ModeControllerTest, WhereWholeRequestsTieTheFasterNextTokenDecides) {
   EXPECT_EQ(better(100, 105, 40, 44), "routed");
   EXPECT_EQ(better(105, 100, 44, 40), "alone");
   EXPECT_EQ(better(110, 100, 400, 40), "routed") << "no tie";
-  EXPECT_EQ(better(103, 100, 40.4, 40), "routed") << "nobody waits much longer";
+  EXPECT_EQ(better(103, 100, 40.4, 40), "routed") << "no request waits much longer";
   EXPECT_EQ(better(103, 100, 0, 40), "routed") << "not known";
 }
 
@@ -142,11 +142,11 @@ TEST(ModeControllerTest, SwitchesOnlyForAGainThatLasts) {
   } steps[] = {
       {0, 120, 100, ServiceMode::kRouted},       // Decided.
       {1, 100, 102, ServiceMode::kRouted},       // Better by too little.
-      {9, 100, 102, ServiceMode::kRouted},       // However long.
+      {9, 100, 102, ServiceMode::kRouted},       // Even for a long time.
       {10, 100, 110, ServiceMode::kRouted},      // Enough, not yet for long.
       {11.9, 100, 110, ServiceMode::kRouted},    //
       {12, 100, 102, ServiceMode::kRouted},      // The gain broke off,
-      {13, 100, 110, ServiceMode::kRouted},      // so it starts anew.
+      {13, 100, 110, ServiceMode::kRouted},      // so the hold starts again.
       {14.9, 100, 110, ServiceMode::kRouted},    //
       {15, 100, 110, ServiceMode::kLargeAlone},  // Held for two seconds.
       {15.1, 120, 100, ServiceMode::kLargeAlone}, {17.1, 120, 100, ServiceMode::kRouted},

@@ -6,7 +6,7 @@
 namespace tokenrouter {
 namespace {
 
-// Routed service pays so much more for the prompt than large-alone service does.
+// Routed service pays this much more for the prompt than large-only service does.
 double RoutedExtraMs(const PromptCost& prompt) {
   return PromptMs(prompt, ServiceMode::kRouted) - PromptMs(prompt, ServiceMode::kLargeAlone);
 }

@@ -20,10 +20,10 @@ TEST(PromptWorthTest, APromptThatCostsMoreThanRoutingSavesIsServedByTheLargeMode
   } rows[] = {
       {0, 0, 100, true},       {400, 2000, 100, true},  // Saves 500.
       {600, 2000, 100, false},                          // Costs more than that.
-      {600, 2000, 200, true},                           // Unless more is written.
+      {600, 2000, 200, true},                           // Unless more tokens are generated.
       {100, 2000, 1, true},  // One token: the large prefill is probably never needed.
       {100, 50, 1, false},   //
-      {100, 0, 0, false},    // Nothing to write.
+      {100, 0, 0, false},    // No token to generate.
   };
   for (const auto& row : rows) {
     EXPECT_EQ(RoutingSavesMs(prediction, {row.small_prefill, row.large_prefill, row.tokens}) > 0,
@@ -53,7 +53,7 @@ TEST(PromptWorthTest, PromptsCanTurnTheBetterModeRound) {
   const ModePrediction whole = WithPrompts(decoding, mean);
   EXPECT_DOUBLE_EQ(whole.routed_per_s, 1000 / 34.0);
   EXPECT_DOUBLE_EQ(whole.large_alone_per_s, 1000 / 35.0);
-  EXPECT_DOUBLE_EQ(whole.routed_ms_per_token, 20) << "between tokens nobody reads a prompt";
+  EXPECT_DOUBLE_EQ(whole.routed_ms_per_token, 20) << "the time per token excludes prefill";
   EXPECT_DOUBLE_EQ(whole.large_alone_ms_per_token, 25);
   EXPECT_EQ(whole.Better(), ServiceMode::kRouted);
   PromptCost longer = mean;

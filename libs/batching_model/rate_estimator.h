@@ -1,7 +1,8 @@
 // Learns the probability of a yes or no event that happens in batches: r (a small row is routed), q
-// (a large row goes back), how often a guess was right. Old trials fade, so the estimate has an
-// effective number of trials and honest bounds. RetuneGate says when such an estimate has moved
-// enough to plan anew. Threads: not thread-safe. Units: probabilities in [0, 1].
+// (a large row goes back), the acceptance rate of tentative tokens. Old trials fade, so the
+// estimate has an effective number of trials and honest bounds. RetuneGate decides when such an
+// estimate has moved enough to plan again. Threads: not thread-safe. Units: probabilities in [0,
+// 1].
 #pragma once
 
 #include <cstdint>

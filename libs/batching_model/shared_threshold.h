@@ -1,8 +1,8 @@
-// When two models share one device: serve the large side once at least m of its rows are ready,
-// else the small side. A threshold on the large side's queue is optimal there (batching model,
-// sections 1 and 5c). Population: `requests` in a closed loop; r = P(a small row leaves for the
-// large side), q = P(a large row goes back). Units: milliseconds in, rows (model passes) per second
-// out; CommittedPerRow turns rows into committed tokens. Threads: pure functions.
+// The policy of two models that share one device: serve the large side once at least m of its rows
+// are ready, else the small side. A threshold on the large side's queue is optimal there (batching
+// model, sections 1 and 5c). Population: `requests` in a closed loop; r = P(a small row leaves for
+// the large side), q = P(a large row goes back). Units: milliseconds in, rows (model passes) per
+// second out; CommittedPerRow turns rows into committed tokens. Threads: pure functions.
 #pragma once
 
 #include "libs/batching_model/step_times.h"

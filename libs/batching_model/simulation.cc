@@ -82,8 +82,8 @@ double Simulation::Cost(Side side, int rows, double ids) const {
   return (side == kS ? setup_.small : setup_.large)(rows, static_cast<int64_t>(ids + 0.5));
 }
 
-// Moves what is ready into the step, in the order in which it came, as far as it may be; returns
-// its ids.
+// Moves ready rows into the step, in the order of their arrival, up to its limit; returns the
+// number of their ids.
 int64_t Simulation::TakeRows(Side side, Worker* worker) {
   std::vector<int>& ready = worker->ready;
   int64_t ids = worker->ready_ids;
@@ -99,7 +99,7 @@ int64_t Simulation::TakeRows(Side side, Worker* worker) {
   return ids;
 }
 
-// On a shared device a change of turns takes a hop.
+// On a shared device a change of the lease takes the handoff latency hop_ms.
 void Simulation::Launch(Side side, Worker* worker) {
   const int64_t ids = TakeRows(side, worker);
   const int rows = static_cast<int>(worker->running.size());
@@ -179,7 +179,7 @@ void Simulation::Complete(Side side, int index) {
   worker.running.clear();
 }
 
-// Commits what the row produced; true when the request goes on where it is.
+// Commits the token that the row produced; true when the request continues on the same side.
 bool Simulation::StaysAfter(Side side, int request) {
   if (side == kS) {
     if (random_.Uniform() < setup_.r) {
@@ -195,7 +195,7 @@ bool Simulation::StaysAfter(Side side, int request) {
   return setup_.q < 1.0 && random_.Uniform() >= setup_.q;
 }
 
-// Whoever waited for rows of this step waits no more.
+// Workers that waited for rows of this step stop waiting.
 void Simulation::EndWaitsFor(Side side, const Step& step) {
   std::vector<Worker>& peers = side_[Other(side)];
   for (size_t i = 0; i < peers.size(); ++i) {

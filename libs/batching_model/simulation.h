@@ -1,7 +1,7 @@
-// One run of the simulator (simulator.h): workers, steps and rows in simulation.cc, what is
-// launched when in simulation_policy.cc. A worker sees the other side as it was one hop ago; rows
-// arrive one hop after their step, so that what is left of a step as seen is also the time until
-// its rows come. Ownership: refers to the setup and the policy it was made from. Threads: none.
+// One run of the simulator (simulator.h): workers, steps and rows are in simulation.cc, launch
+// decisions in simulation_policy.cc. A worker sees the other side as it was hop_ms ago; rows arrive
+// hop_ms after their step, so that the remaining time of a step as seen is also the time until its
+// rows arrive. Ownership: refers to the setup and the policy it was made from. Threads: none.
 #pragma once
 
 #include <limits>
@@ -40,7 +40,7 @@ class Simulation {
     std::vector<int> running;  // Empty: idle.
     Step step;                 // The running step.
     Step last;                 // The one before: a peer may not know yet that it ended.
-    int requests = 0;          // That belong here, wherever they are.
+    int requests = 0;          // Assigned to this worker, on whichever side they are now.
     int inbound = 0;           // Rows on their way here.
     double oldest_ready = 0;   // When the queue became non-empty.
     double deadline = kNever;  // A wait in force ends here at the latest.
@@ -49,11 +49,11 @@ class Simulation {
     int rows_ready() const { return static_cast<int>(ready.size()); }
   };
 
-  // A row that becomes ready at a later time; without a request, the news that a step has ended.
+  // A row that becomes ready at a later time; without a request, the update that a step has ended.
   struct Arrival {
     double time;
     Side side;
-    int worker;  // For a row where it goes, for news the worker whose step it was.
+    int worker;  // For a row its destination, for an update the worker whose step it was.
     int request;
     bool operator>(const Arrival& other) const { return time > other.time; }
   };
@@ -106,9 +106,9 @@ class Simulation {
   double now_ = 0;
   std::vector<Worker> side_[2];
   std::vector<int> home_[2];       // Worker by request.
-  std::vector<char> launches_[2];  // What is decided to be launched now, by worker.
+  std::vector<char> launches_[2];  // Whether a launch is decided now, by worker.
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
-  std::vector<int64_t> unseen_;  // Committed ids that the large model has not read, by request.
+  std::vector<int64_t> unseen_;  // Committed ids uncomputed on the large side, by request.
   std::vector<double> last_commit_;
   int last_served_ = kS;          // Shared device: whose step ran last.
   double small_first_until_ = 0;  // Shared device: a large step left rows behind.

@@ -1,4 +1,4 @@
-// What a simulated worker launches when: section 5 of the batching model.
+// The launch decisions of a simulated worker: section 5 of the batching model.
 #include <algorithm>
 
 #include "libs/batching_model/delay_balance.h"
@@ -7,7 +7,7 @@
 namespace tokenrouter {
 namespace {
 
-// Of the other side's running steps so many are looked at, those that end first.
+// At most this many of the other side's running steps are considered, those that end first.
 constexpr size_t kMostSteps = 8;
 
 }  // namespace
@@ -70,7 +70,7 @@ void Simulation::DecideTwo() {
   }
 }
 
-// Everybody waits for somebody, and no timer will end it.
+// True when every worker waits for another one and no timer will end the wait.
 bool Simulation::Stuck() const {
   if (!arrivals_.empty()) return false;
   for (const auto& workers : side_) {
@@ -83,8 +83,8 @@ bool Simulation::Stuck() const {
 
 bool Simulation::Waits(Side side, int index) {
   Worker& worker = side_[side][index];
-  // Whoever has all its rows here has nobody to wait for. In the distributed form a small worker
-  // knows less: it waits only for a large step that it was told of.
+  // A worker whose rows are all here has nothing to wait for. In the distributed form a small
+  // worker knows less: it waits only for a large step that it was notified of.
   const bool all_here = worker.rows_ready() == worker.requests;
   if (policy_.kind != BatchingPolicy::Kind::kModel) {
     const bool peer_busy =
@@ -96,7 +96,7 @@ bool Simulation::Waits(Side side, int index) {
   if (side == kL) AddStarting(index, &expected);
   if (!WaitsFor(side, worker, expected)) return false;
   // The first wait arms a timer, which bounds it when the other side's step overruns. A step that
-  // starts at this very moment arms none: it is looked at again when it runs.
+  // starts at this moment arms none, since it is considered again while it runs.
   if (worker.deadline == kNever && peer_busy) {
     const double arrivals = expected.front().arrivals;
     const double tau = WaitThreshold(side, worker, arrivals);
@@ -117,7 +117,7 @@ bool Simulation::WaitsByRule(Side side, Worker* worker, bool peer_busy) const {
   return now_ < worker->deadline - kSameTime;
 }
 
-// True when it pays to wait until the first, second, ... of the steps has brought its rows.
+// True when waiting until the first, second, ... of the steps has delivered its rows pays off.
 bool Simulation::WaitsFor(Side side, const Worker& worker,
                           const std::vector<Expected>& expected) const {
   double arrivals = 0;
@@ -175,7 +175,8 @@ void Simulation::AddStarting(int large, std::vector<Expected>* expected) const {
   }
 }
 
-// Both sides idle: where the large step is the shorter one, a small worker may better wait for it.
+// When both sides are idle and the large step is the shorter one, a small worker may gain by
+// waiting for it.
 void Simulation::YieldToShortLargeSteps() {
   for (size_t i = 0; i < side_[kS].size(); ++i) {
     const Worker& small = side_[kS][i];
@@ -195,7 +196,7 @@ void Simulation::YieldToShortLargeSteps() {
   }
 }
 
-// tau* of the rows ready here against so many expected arrivals.
+// tau* of the rows ready here against that many expected arrivals.
 double Simulation::WaitThreshold(Side side, const Worker& worker, double arrivals) const {
   const int k = worker.rows_ready(), n = std::max(1, static_cast<int>(arrivals + 0.5));
   const double own = static_cast<double>(worker.ready_ids);

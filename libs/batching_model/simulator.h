@@ -1,5 +1,5 @@
 // A token-accurate simulation of routed decoding: `requests` in a closed loop, one small and one
-// large model, on two devices or taking turns on one. The large model reads every committed token
+// large model, on two devices or alternating on one. The large model computes every committed token
 // exactly once, so a large step is costed by (rows, new ids); a routed small row emits nothing.
 // Pure: the result depends on the setup and the seed alone. Threads: independent simulations may
 // run at once. Units: milliseconds in; per second out. Cost: O(rows simulated).
@@ -12,15 +12,15 @@
 
 namespace tokenrouter {
 
-// Predicted milliseconds of a step of so many rows and new ids. Must be positive and not fall with
-// either.
+// Predicted milliseconds of a step of a given number of rows and new ids. Must be positive and must
+// not decrease with either.
 using StepCost = std::function<double(int rows, int64_t new_ids)>;
 
 struct BatchingPolicy {
   enum class Kind {
     kGreedy,        // Whatever is ready, at once; on a shared device the large side first.
     kStatic,        // Wait for m_small, m_large rows.
-    kFixedWait,     // Wait until the oldest ready row has waited so long.
+    kFixedWait,     // Wait until the oldest ready row has waited for a fixed time.
     kLongestQueue,  // Shared device: serve the longer queue. Two devices: greedy.
     kModel,         // Two devices: delay balance with `beta`. Shared device: threshold m_large.
   };
@@ -36,27 +36,28 @@ struct SimulationSetup {
   StepCost small;
   StepCost large;
   bool shared_device = false;
-  // Of each pool, each on a device of its own; a shared device has one of each. A request stays
-  // with its small and its large worker, as KV affinity has it.
+  // Workers of each pool, each on a dedicated device; a shared device has one of each. A request
+  // stays with its small and its large worker, as KV affinity requires.
   int small_workers = 1;
   int large_workers = 1;
-  // Who knows what on two devices. false: one decision that knows both sides. true: what the system
-  // can do: the scheduler decides for the large side; a small worker decides alone and knows only
-  // which step of the other side has rows of it.
+  // How decisions are made on two devices. false: one decision that knows both sides. true: as in
+  // the real system, where the scheduler decides for the large side, and a small worker decides
+  // alone and knows only which step of the other side has rows of it.
   bool distributed = false;
   int requests = 1;
   double r = 0.1;       // P(a small row is routed), in (0, 1).
   double q = 1.0;       // P(the large side hands back after a token), in (0, 1].
   double noise_cv = 0;  // Relative spread of step times (log-normal, mean kept).
-  // From the end of a step on one side until the row is ready on the other, and until the other
-  // side knows of a step. On a shared device: how long a change of turns takes.
+  // The handoff latency: from the end of a step on one side until the row is ready on the other,
+  // and until the other side knows of a step. On a shared device: how long a change of the lease
+  // takes.
   double hop_ms = 0;
-  // A step takes rows only as far as it is predicted to last no longer; at least one. The others
-  // wait for the next step. On a shared device that is the length of a turn, and after a large one
-  // that left rows behind it is the small side's until a row of it leaves. 0: no limit.
+  // A step takes rows only while it is predicted to last no longer; at least one. The others wait
+  // for the next step. On a shared device that is the length of a lease, and after a large step
+  // that left rows behind the small side holds the device until a row of it leaves. 0: no limit.
   double max_step_ms = 0;
   double duration_ms = 100000;
-  int64_t max_steps = 0;  // The run also ends after so many steps of both sides together; 0: never.
+  int64_t max_steps = 0;  // The run also ends after this many steps of both sides; 0: never.
   int64_t max_rows = 0;   // Likewise in rows of steps.
   // Start with half of the requests inside a large step at a random phase instead of everything
   // ready on the small side: a deterministic run can otherwise stay locked in its starting phase.

@@ -55,8 +55,8 @@ TEST(SimulatorTest, ReproducesGreedyStaticAndDelayBalanceVectors) {
   }
 }
 
-// The table "what routing is worth" of the batching model: multiples of the large model alone at 3
-// % noise.
+// The table "what routing is worth" of the batching model: multiples of large-only service at 3 %
+// noise.
 TEST(SimulatorTest, ReproducesWhatRoutingIsWorth) {
   const StepCost small = Affine(3, .01), large = Affine(15, .02, .128);
   const struct {
@@ -149,7 +149,7 @@ TEST(SimulatorTest, WorkersWithoutRequestsChangeNothing) {
   EXPECT_EQ(Simulate(setup, {.kind = Kind::kModel})->committed_per_s, one);
 }
 
-// As long as the scheduler foresees the small step that is about to start when both sides are idle.
+// This holds as long as the scheduler foresees the small step that starts when both sides are idle.
 TEST(SimulatorTest, TheDistributedFormKeepsTheGain) {
   SimulationSetup setup = Gpu(16, .4);
   const double greedy = Simulate(setup, {})->committed_per_s;
@@ -194,12 +194,12 @@ TEST(SimulatorTest, AStepTakesOnlyTheRowsThatFitItsTime) {
   const SimulationResult two_fit = *Simulate(setup, policy);
   EXPECT_LE(two_fit.mean_batch_large, 2);
   EXPECT_GT(two_fit.mean_batch_large, 1.5);
-  setup.max_step_ms = 5;  // Not even one: it runs all the same.
+  setup.max_step_ms = 5;  // Shorter than a step of one row, which runs all the same.
   EXPECT_EQ(Simulate(setup, policy)->mean_batch_large, 1);
 }
 
-// Most rows wait for the large side and each is a step: after every one the small side has its
-// turn.
+// Most rows wait for the large side and each is a separate step: after every one the small side
+// gets the device.
 TEST(SimulatorTest, TheSmallSideGoesFirstAfterACutLargeStep) {
   const SimulationSetup setup{.small = Affine(1, 0),
                               .large = Affine(0, 100),

@@ -9,7 +9,7 @@
 
 namespace tokenrouter {
 
-// Ids per row of a large step in the long run: every committed token is read exactly once.
+// Ids per row of a large step in the long run: every committed token is computed exactly once.
 double MeanIdsPerLargeRow(double r, double q);
 
 // Entries 0..rows; entry 0 is 0.

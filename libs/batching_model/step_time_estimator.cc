@@ -12,11 +12,12 @@ namespace {
 
 constexpr double kForgetting = 0.99;
 constexpr double kDriftForgetting = 0.9;
-// What is believed before any step, as a share of one step's information. Slopes are believed to be
-// zero a thousand times more firmly than the base, so that few steps of near shapes stay near flat.
+// The prior before any step, as a share of one step's information. The prior that slopes are zero
+// is a thousand times stronger than that of the base, so that few steps of near shapes stay near
+// flat.
 constexpr double kBasePrior = 1e-6;
 constexpr double kSlopePrior = 1e-3;
-// And bends a thousand times more firmly than that: a line is bent only by steps on both sides.
+// That of the bends is a thousand times stronger still: a line is bent only by steps on both sides.
 constexpr double kBendPrior = 1;
 // One stalled step must not move the fit far. A device that really became slower still gets
 // through: the prediction follows, and the clip with it.
@@ -147,8 +148,8 @@ void StepTimeEstimator::Observe(int rows, int64_t new_ids, double milliseconds) 
   Learn(shape, error + 1.0 - unconstrained);
   Fit();
   if (observations_ > 0) {
-    // A step that taught much was predicted from little: its error says less about the spread.
-    // The share of it that is news is 1 - shape' information^-1 shape.
+    // A step that taught much was predicted from little data, so its error says less about the
+    // spread. The share of new information in it is 1 - shape' information^-1 shape.
     const double news =
         std::max(0.0, 1.0 - Dot(shape, SolveActive(information_, shape, kAllTerms)));
     squares_ = kForgetting * squares_ + news * news * error * error;

@@ -115,7 +115,7 @@ TEST(StepTimeEstimatorTest, ALongTimeAtOneShapeDoesNotEraseTheOthers) {
   EXPECT_NEAR(estimator.Predict(64, 640) / True(64, 640), 1, 0.02);
 }
 
-// Where all steps are long, nothing tells the base from the slopes below the bends.
+// Where all steps are long, nothing separates the base from the slopes below the bends.
 TEST(StepTimeEstimatorTest, StaysSoundOverALongTimeOfLongSteps) {
   StepTimeEstimator estimator;
   std::mt19937_64 generator(5);

@@ -14,8 +14,8 @@ namespace {
 using Kind = BatchingPolicy::Kind;
 
 constexpr double kBetas[] = {.3, .5, .7, 1, 1.5, 2};
-// Static thresholds as shares of a worker's requests. Where rows take a hop and steps stand in a
-// whole ratio, a large threshold keeps both sides in one phase, which no beta does.
+// Static thresholds as shares of a worker's requests. Where rows need the handoff latency and step
+// times are in a whole ratio, a large threshold keeps both sides in one phase, which no beta does.
 constexpr double kStaticSmallShare = .1;
 constexpr double kStaticLargeShares[] = {.5, .65, .8};
 // Thresholds near the formula's, as a share of it: costs that bend move the best one.
@@ -24,8 +24,8 @@ constexpr double kThresholdShares[] = {.7, .85, 1, 1.15, 1.4};
 constexpr int kExactSearchRequests = 512;
 constexpr int kExactSearchPartialReturn = 64;  // q < 1: cubic.
 
-// Rows of a step that lasts no longer than `most_ms`, at least one; 0: as many as there are. To
-// wait for more than one step takes leaves rows behind.
+// Rows of a step that lasts no longer than `most_ms`, at least one; 0: no limit. Waiting for more
+// rows than one step takes leaves rows behind.
 int RowsWithin(const std::vector<double>& times, double most_ms) {
   const auto rows = static_cast<int>(times.size()) - 1;
   if (most_ms <= 0) return rows;

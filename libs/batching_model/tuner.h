@@ -17,7 +17,7 @@ struct TunedPolicy {
   double greedy_committed_per_s = 0;
 };
 
-// The setup's duration, limits, seed and start are the tuner's own. INVALID_ARGUMENT as Simulate.
+// The tuner sets the setup's duration, limits, seed and start itself. INVALID_ARGUMENT as Simulate.
 absl::StatusOr<TunedPolicy> Tune(const SimulationSetup& setup, const TunerOptions& options = {});
 
 }  // namespace tokenrouter

@@ -75,11 +75,12 @@ TEST(TunerTest, WaitsForNoMoreLargeRowsThanAStepTakes) {
   EXPECT_LE(tuned.policy.m_large, 6);
   const BatchingPolicy too_many{.kind = BatchingPolicy::Kind::kModel, .m_large = 9};
   EXPECT_GT(Score(setup, tuned.policy) / Score(setup, too_many), 1.03);
-  // Two rows a step: shares of the formula's threshold, which knows no limit, are all beyond that.
+  // A step takes two rows: all shares of the formula's threshold, which has no limit, exceed that.
   setup.max_step_ms = 110;
   TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy short_turns, Tune(setup));
   EXPECT_LE(short_turns.policy.m_large, 3);
-  EXPECT_GT(Score(setup, short_turns.policy) / Score(setup, {}), 1.01) << "greedy is not all left";
+  EXPECT_GT(Score(setup, short_turns.policy) / Score(setup, {}), 1.01)
+      << "greedy is not the only policy left";
 }
 
 TEST(TunerTest, FindsTheGainOfTwoDevices) {
@@ -112,7 +113,7 @@ TEST(TunerTest, RepeatsItselfAndBoundsWhatItSimulates) {
   TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy first, Tune(setup));
   TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy second, Tune(setup));
   EXPECT_EQ(first.predicted.committed_per_s, second.predicted.committed_per_s);
-  // Every cost is asked for at each decision: their number is the work done.
+  // Every decision evaluates the cost, so the number of evaluations measures the work done.
   int64_t asked = 0;
   SimulationSetup counted = setup;
   counted.large = [&](int rows, int64_t ids) {

@@ -8,12 +8,12 @@
 namespace tokenrouter {
 
 enum class WaitOutcome : uint8_t {
-  kImmediate,  // There was nothing to wait for.
+  kImmediate,  // No row was worth waiting for.
   kSize,       // Enough rows are ready, or the step is full.
-  kBalance,    // Waiting did not pay, or what was waited for has come.
+  kBalance,    // Waiting did not pay, or the awaited rows have arrived.
   kTimer,      // The time to wait is over, or the other side's step is overdue.
-  kIdle,       // The other side has nothing.
-  kBound,      // The cap, max_defer_ms, a latency target, or the other side's turn was cut off.
+  kIdle,       // The other side is idle.
+  kBound,      // The cap, max_defer_ms, a latency target, or the other side's lease was cut short.
 };
 inline constexpr int kWaitOutcomes = 6;
 // For metrics.

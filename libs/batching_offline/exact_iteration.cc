@@ -106,7 +106,7 @@ int ExactIteration::FixedAction(int small_ready) const {
   const int small = small_ready > 0 && small_ready >= problem_.fixed->small ? 1 : 0;
   const int large = small_ready < n_ && n_ - small_ready >= problem_.fixed->large ? 2 : 0;
   if (small + large > 0) return small + large;
-  return small_ready > 0 ? 1 : 2;  // Someone must move.
+  return small_ready > 0 ? 1 : 2;  // One side must launch.
 }
 
 ExactIteration::Best ExactIteration::DecideBothIdle(int small_ready) const {

@@ -63,7 +63,7 @@ class ExactIteration {
   std::vector<int> duration_[2];                 // By rows.
   std::vector<std::vector<double>> leaving_[2];  // By rows: probabilities of how many leave.
   double rate_ = 0;                              // Rows per grid step.
-  double fastest_ = 0;                           // What both sides could do without waiting.
+  double fastest_ = 0;                           // The rate of both sides without waiting.
   int sweeps_ = 0;
   std::vector<Value> busy_, next_busy_;  // One side idle, indexed by At.
   std::vector<uint8_t> launches_;

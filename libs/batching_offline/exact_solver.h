@@ -1,6 +1,6 @@
 // The exact optimum of two devices for few requests: the semi-Markov decision problem of the
-// batching model (section 1) on a time grid, by relative value iteration. It is what policies are
-// measured against, not something that runs while serving. Steps last their mean, q and r are
+// batching model (section 1) on a time grid, by relative value iteration. Policies are measured
+// against it; it never runs while serving. Steps last their mean, q and r are
 // known, and each step takes every ready row. Units: milliseconds in, rows (model passes) per
 // second out; CommittedPerRow turns rows into committed tokens. Threads: pure functions. Cost:
 // O(N^3 * longest step / grid) per sweep, some hundred sweeps.
@@ -30,7 +30,7 @@ struct ExactProblem {
   std::optional<Thresholds> fixed;
 };
 
-// What to do when both sides are idle.
+// The launch decision when both sides are idle.
 enum class BothIdle : uint8_t { kSmall = 1, kLarge = 2, kBoth = 3 };
 
 struct ExactSolution {
