@@ -31,8 +31,7 @@ std::string EnvironmentName(const std::string& name) {
   return "TOKENROUTER_" + absl::AsciiStrToUpper(name);
 }
 
-// CLI11 takes the argument after `--name=` for its value. An empty value of its own says what was
-// meant.
+// CLI11 takes the argument after `--name=` as its value. An explicit empty argument prevents that.
 std::vector<const char*> WithEmptyValues(int argc, const char* const* argv,
                                          std::vector<std::string>* names) {
   names->reserve(static_cast<size_t>(argc));  // Keeps c_str() where it is.
@@ -93,7 +92,7 @@ struct Settings::Impl {
     return Register(app.add_option("--" + name, *value, help), name)->check(CLI::Range(low, high));
   }
 
-  // What CLI11 says of a flag is said of the variable where the value comes from there.
+  // Where the value comes from an environment variable, CLI11's message names the variable.
   std::string Explain(const std::string& error, const std::vector<const char*>& arguments) const;
   absl::Status ApplyFile();
   absl::Status ApplyItem(const CLI::ConfigItem& item);
@@ -171,7 +170,7 @@ std::string Settings::Impl::Explain(const std::string& error,
 }
 
 // Values from the file reach only options that neither a flag nor the environment set; the section
-// of this process is stronger than the common keys.
+// of this process overrides the common keys.
 absl::Status Settings::Impl::ApplyFile() {
   std::ifstream file(config_path);
   std::error_code ignored;
@@ -207,7 +206,7 @@ absl::Status Settings::Impl::ApplyItem(const CLI::ConfigItem& item) {
   }
   CLI::Option* option = app.get_option_no_throw("--" + item.name);
   if (option == nullptr) {
-    if (is_common) return absl::OkStatus();  // This process has no use for it.
+    if (is_common) return absl::OkStatus();  // This process does not use it.
     return absl::InvalidArgumentError(absl::StrCat(where, ": unknown in [", program,
                                                    "]; did you mean ", Nearest(item.name), "?"));
   }

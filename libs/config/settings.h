@@ -1,10 +1,10 @@
 // Settings fills a process's options struct from flags, environment and one config file, in that
-// order of strength:
+// order of precedence:
 //   --threads=4   TOKENROUTER_THREADS=4   [small_worker] threads = 4   (INI/TOML file named by
 //   --config)
-// Before the first section stand only the keys that several processes share: log_level, pair,
-// scheduler; a section is stronger than they. Parsing is
-// CLI11's. Ownership: the registered pointers must outlive Parse. Threads: not thread-safe; used
+// Only the keys that several processes share stand before the first section: log_level, pair,
+// scheduler; a section overrides them. CLI11 does the parsing.
+// Ownership: the registered pointers must outlive Parse. Threads: not thread-safe; used
 // once at start. Errors: INVALID_ARGUMENT naming where (flag, environment variable, or file and
 // key), the value and what is allowed.
 #pragma once

@@ -1,4 +1,4 @@
-// What every engine checks before it takes a batch.
+// The checks that every engine makes before it takes a batch.
 #pragma once
 
 #include <cstdint>

@@ -33,16 +33,16 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual const EngineInfo& info() const = 0;
-  // Blocks that no sequence holds. Free blocks are these and the reclaimable ones.
-  virtual int64_t unallocated_blocks() const = 0;
-  // Held by shelved sequences only, and released as soon as those are.
+  virtual int64_t free_blocks() const = 0;
+  // Blocks that are not free, but become free when the shelved sequences that hold them are
+  // released.
   virtual int64_t reclaimable_blocks() const = 0;
   // Tokens of the sequence in KV; 0 when unknown.
   virtual Position Length(SequenceId sequence) const = 0;
 
   virtual absl::Status Step(const StepBatch& batch, StepResult* result) = 0;
 
-  // Forgets everything from position `length` on. REQUIRES: length <= Length(sequence).
+  // Drops the KV from position `length` on. REQUIRES: length <= Length(sequence).
   virtual void Truncate(SequenceId sequence, Position length) = 0;
   // Frees the sequence; an unknown one is ignored.
   virtual void Release(SequenceId sequence) = 0;
@@ -54,8 +54,8 @@ class Engine {
   // REQUIRES: known, not shelved yet.
   virtual void MarkReclaimable(SequenceId sequence) = 0;
 
-  // How long a step of so many rows and new ids is expected to take; zero when the engine has no
-  // idea yet.
+  // The expected time of a step of that many rows and new ids; zero while the engine has no
+  // estimate.
   virtual absl::Duration Predict(int rows, int64_t new_ids) const = 0;
 };
 

@@ -1,6 +1,6 @@
-// What one step of an engine consumes and returns. Extend-n-return-m: prefill, decode, catch-up and
-// verification are the same call with other lengths. Ownership: spans and pointers are the caller's
-// and must live until Step returns.
+// What one step of an engine consumes and returns. It is a unified prefill/decode step: prefill,
+// decode, catch-up and verification are the same call with different lengths. Ownership: spans and
+// pointers are the caller's and must live until Step returns.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace tokenrouter {
 
-// The evidence of one position. Fields that nobody asked for are 0 or empty; nobody needs to ask
-// for the entropy, which the token record keeps.
+// The evidence of one position. Fields that were not requested are 0 or empty; the entropy is
+// always filled, since the token record keeps it.
 struct StepSignals {
   float entropy = 0.0f;          // Nats, over usable ids, temperature 1.
   float max_probability = 0.0f;  // Of the most likely id.
@@ -33,8 +33,8 @@ struct SignalRequest {
   friend bool operator==(const SignalRequest&, const SignalRequest&) = default;
 };
 
-// What the sampler must know about one sequence, kept current by the caller so that a step costs
-// nothing that grows with the context.
+// The state of one sequence that the sampler needs. The caller keeps it current, so that no cost of
+// a step grows with the context.
 struct SamplingContext {
   SamplingParameters parameters;
   // Occurrences of each generated id (prompt excluded) in the history before the first returned

@@ -1,6 +1,6 @@
-// BlockPool hands out KV-cache blocks by id and counts who refers to each. It holds no device
-// memory itself. A reference may be shelved: its holder keeps the block only in case somebody wants
-// it; blocks with no other kind of reference are reclaimable.
+// BlockPool hands out KV-cache blocks by id and counts the references to each. It holds no device
+// memory itself. A reference may be shelved: its holder keeps the block only for possible reuse;
+// blocks with no other kind of reference are reclaimable.
 // Ownership: an id stays valid until its last reference is released; the pool must outlive every
 // table that holds its ids.
 // Threads: not thread-safe; lives with the engine's owner.
@@ -30,14 +30,14 @@ class BlockPool {
   // In use, but only by shelved references.
   BlockCount reclaimable() const { return reclaimable_; }
 
-  // Appends `count` blocks with one reference each. The most recently released come first: their
-  // memory is the likeliest to be in a cache.
+  // Appends `count` blocks with one reference each. The most recently released ones come first,
+  // since their memory is the likeliest to be in a cache.
   absl::Status Allocate(BlockCount count, std::vector<BlockId>* blocks);
-  // One more reference to a block in use.
+  // Adds one reference to a block in use.
   void AddReference(BlockId block);
-  // One reference less, one that is not shelved; the block is free when none is left.
+  // Removes one reference that is not shelved; the block is free when none is left.
   void Release(BlockId block);
-  // One of the references becomes a shelved one, until it is released.
+  // Turns one of the references into a shelved one, until it is released.
   void MarkReclaimable(BlockId block);
   void ReleaseShelved(BlockId block);
 

@@ -35,15 +35,15 @@ class BlockTable {
   // Blocks to append for `count` more tokens; a copy of a shared open block comes on top.
   BlockCount BlocksToAppend(Position count) const;
 
-  // Nothing is added any more: the table is only kept to be forked or cut, and its blocks count as
-  // reclaimable unless others hold them too. For good.
+  // From now on nothing may be added: the table is only kept to be forked or cut, and its blocks
+  // count as reclaimable unless others hold them too. It cannot be undone.
   void MarkReclaimable(BlockPool* pool);
   bool shelved() const { return shelved_; }
 
   // Adds `count` positions. Appends to `copies` what must be copied before they are written.
   // REQUIRES: !shelved().
   absl::Status Extend(Position count, BlockPool* pool, std::vector<BlockCopy>* copies);
-  // Forgets everything from `length` on. REQUIRES: 0 <= length <= length().
+  // Drops everything from `length` on. REQUIRES: 0 <= length <= length().
   void Truncate(Position length, BlockPool* pool);
   // Makes `child`, which must be empty, the first `length` tokens of this table: whole blocks are
   // shared, a part of a block is copied. REQUIRES: 0 <= length <= length().

@@ -23,7 +23,7 @@ const BlockTable* SequenceTables::Find(SequenceId sequence) const {
 
 BlockCount SequenceTables::BlocksNeeded(std::span<const SequenceExtension> batch) const {
   BlockCount needed = 0;
-  // References that copies of this very batch give up: the last sequence of a shared block writes
+  // References that copies of this same batch release: the last sequence of a shared block writes
   // into it and needs no copy.
   absl::flat_hash_map<BlockId, int32_t> given_up;
   for (const SequenceExtension& extension : batch) {

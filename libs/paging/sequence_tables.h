@@ -20,7 +20,7 @@
 
 namespace tokenrouter {
 
-// So many more tokens of one sequence.
+// The number of tokens to add to one sequence.
 struct SequenceExtension {
   SequenceId sequence;
   Position count = 0;
@@ -33,8 +33,8 @@ class SequenceTables {
 
   int32_t block_size() const { return block_size_; }
   BlockCount total_blocks() const { return pool_.total(); }
-  BlockCount unallocated_blocks() const { return pool_.unallocated(); }
-  // Held by shelved sequences only.
+  BlockCount free_blocks() const { return pool_.free(); }
+  // Blocks that only shelved sequences hold.
   BlockCount reclaimable_blocks() const { return pool_.reclaimable(); }
   int64_t sequences() const { return static_cast<int64_t>(tables_.size()); }
 
@@ -49,12 +49,12 @@ class SequenceTables {
   // Extends all or none; an unknown sequence starts empty. Appends to `copies` what must be copied
   // before any of the new positions is written. REQUIRES: each sequence at most once in the batch.
   absl::Status Extend(std::span<const SequenceExtension> batch, std::vector<BlockCopy>* copies);
-  // Forgets everything from `length` on; the sequence stays known. REQUIRES: known and
+  // Drops everything from `length` on; the sequence stays known. REQUIRES: known and
   // 0 <= length <= Length(sequence), or unknown and length 0.
   void Truncate(SequenceId sequence, Position length);
   // The sequence is only kept to be forked or cut from now on. REQUIRES: known, not shelved yet.
   void MarkReclaimable(SequenceId sequence);
-  // Forgets the sequence; an unknown one is ignored.
+  // Releases the sequence; an unknown one is ignored.
   void Release(SequenceId sequence);
   // `child` becomes the first `length` tokens of `parent`, sharing whole blocks; a part of a block
   // is copied. REQUIRES: child unknown, 0 <= length <= Length(parent).

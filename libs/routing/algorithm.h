@@ -1,9 +1,10 @@
 // Algorithm is a token-routing rule, written from the view of ONE request; the system batches it.
 // Three functions:
-//   Route    after a forward pass, in the worker that ran it: what becomes of the proposal, and who
-//   writes next; Send     in the worker that lets go: what the peer must be given; Receive  in the
-//   worker that takes over, after its pass over the payload: how much of the tentative tail it
-//   keeps.
+//   1. Route runs after a forward pass, in the worker that ran it. It decides what becomes of the
+//      proposal and which side decodes next.
+//   2. Send runs in the worker that hands off. It decides what the peer receives.
+//   3. Receive runs in the worker that takes over, after its pass over the payload. It decides how
+//      much of the tentative tail is kept.
 // Ownership: an object holds validated parameters of one request and nothing else. All memory of a
 // request is its RequestState, which travels with it through failover. Threads: const and
 // thread-safe. A decision at a position reads nothing after it, no clock and no I/O.
@@ -26,7 +27,7 @@ namespace tokenrouter {
 
 inline constexpr size_t kMaxRequestState = 64;  // Bytes.
 
-// The algorithm's memory of one request; opaque to everyone else. Starts empty.
+// The algorithm's memory of one request; opaque to all other code. Starts empty.
 class RequestState {
  public:
   // Reads a trivially copyable T; a default T when the state is empty.
@@ -57,10 +58,10 @@ class RequestState {
   size_t size_ = 0;
 };
 
-// How long the side that is given the decode grant may write.
+// How long the side that receives the decode grant may decode.
 struct Window {
   enum class Kind : uint8_t {
-    kTokens = 0,     // So many tokens, then back.
+    kTokens = 0,     // For `tokens` tokens, then back.
     kUntilEnd = 1,   // Until the request ends.
     kDelimiter = 2,  // Until it has written one of `delimiters`.
     kOwnRule = 3,    // Until its own Route says Go.
@@ -90,10 +91,10 @@ struct Decision {
   enum class Proposal : uint8_t {
     kCommit,     // The proposal and the tail before it become final.
     kTentative,  // The proposal joins the tail.
-    kDrop,       // The proposal is forgotten; the tail stays as it is.
+    kDrop,       // The proposal is dropped; the tail stays as it is.
   };
   Proposal proposal = Proposal::kCommit;
-  bool go = false;  // False: the same side writes the next token too.
+  bool go = false;  // False: the same side continues decoding.
   Role to = Role::kSmall;
   Window window = {};
 
@@ -104,18 +105,18 @@ struct Decision {
   }
 };
 
-// Who writes first.
+// Which side decodes first.
 struct Opening {
   Role role = Role::kSmall;
   Window window = Window::OwnRule();
 };
 
-// What the peer is given besides the ids that it has not seen (those always travel).
+// What the peer receives besides the ids that it does not have (those always travel).
 struct Payload {
   int32_t verify = 0;  // Trailing tentative ids at which the peer must also return its own choice.
 };
 
-// What the peer found: its choice at each verified position, then the one after the last id.
+// The result of the peer: its choice at each verified position, then the one after the last id.
 struct Arrival {
   Role role;
   std::span<const TokenId> tail;    // The ids that were verified.
@@ -127,7 +128,7 @@ class Algorithm {
   virtual ~Algorithm() = default;
 
   virtual std::string_view name() const = 0;
-  // What Route needs on that side.
+  // The signals that Route needs on that side.
   virtual SignalRequest Signals(Role role) const = 0;
   virtual Opening Open() const { return {}; }
 
@@ -136,7 +137,7 @@ class Algorithm {
   virtual Payload Send(std::span<const TokenId> tail, const RequestState& /*state*/) const {
     return {.verify = static_cast<int32_t>(tail.size())};
   }
-  // How many ids of the tail are kept, 0..tail.size(). The choice at that index becomes the
+  // Returns how many ids of the tail are kept, 0..tail.size(). The choice at that index becomes the
   // proposal.
   virtual int32_t Receive(const Arrival& arrival, RequestState* /*state*/) const {
     return static_cast<int32_t>(arrival.tail.size());

@@ -1,8 +1,8 @@
 // Conversions between the messages of the wire and the C++ vocabulary, in one place for
 // scheduler, workers and gateway. Pure and thread-safe. Unset scalars take the defaults of
 // SamplingParameters.
-// Errors: INVALID_ARGUMENT naming field, value and the allowed range. Enum values of a newer peer
-// are refused, never guessed.
+// Errors: INVALID_ARGUMENT naming field, value and the allowed range. Unknown enum values of a
+// newer peer are refused.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ wire::StopRules ToWire(const StopRules& rules);
 // Refuses max_new_tokens < 1 and min_new_tokens outside [0, max_new_tokens].
 absl::StatusOr<StopRules> FromWire(const wire::StopRules& rules);
 
-// The numeric parameters as AlgorithmRegistry wants them.
+// The numeric parameters in the form that AlgorithmRegistry takes.
 std::map<std::string, double> ParametersFromWire(const api::RoutingParameters& routing);
 
 // Authors travel as one byte per id: 1 small, 2 large. Anything else is refused, prompt included.

@@ -47,7 +47,7 @@ void RowScan::FindLargest(int64_t count, std::vector<RowEntry>* entries) {
 }
 
 void RowScan::CollectValues(float bound, std::vector<float>* values) const {
-  // OnTokensAccepted without a branch per value: logits are random.
+  // Written without a branch per value, since logits are random.
   bound = std::max(bound, std::numeric_limits<float>::lowest());
   values->resize(logits_.size());
   size_t count = 0;

@@ -27,10 +27,10 @@
 
 namespace tokenrouter {
 
-// Lower temperatures are greedy: their reciprocal has no room in a float.
+// Lower temperatures are greedy, since their reciprocal does not fit into a float.
 inline constexpr float kLeastTemperature = 1e-5f;
 
-// Memory that calls reuse; holds nothing between them.
+// Memory that calls reuse; its contents mean nothing between calls.
 struct SamplerScratch {
   RowScan raw;
   RowScan processed;

@@ -40,7 +40,7 @@ Split SplitAround(float pivot, std::span<float> values, float* greater) {
 }
 
 // Quickselect by mass: where the masses of `values`, taken in descending order, reach `target`.
-// `buffer` has room for as many; both are overwritten. REQUIRES: not empty. When rounding leaves
+// `buffer` has space for as many; both are overwritten. REQUIRES: not empty. When rounding leaves
 // the whole below `target`, all belong.
 NucleusEdge FindEdge(std::span<float> values, std::span<float> buffer, float shift, float scale,
                      double target) {

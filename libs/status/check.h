@@ -1,6 +1,7 @@
-// TR_CHECK ends the process when an invariant that this program itself must keep is broken. What
-// the world does (peers, input, disk, memory) is a Status instead. The message carries file, line,
-// the condition and what is streamed in: TR_CHECK(free >= 0) << "pool " << name.
+// TR_CHECK ends the process when an invariant that this program itself must keep is broken.
+// Failures of the environment (peers, input, disk, memory) are a Status instead. The message
+// carries file, line, the condition and what is streamed in: TR_CHECK(free >= 0) << "pool " <<
+// name.
 #pragma once
 
 #include <sstream>

@@ -1,4 +1,4 @@
-// The engines without weights keep the contract of engine.h.
+// Tests that the engines without weights keep the contract of engine.h.
 #include "libs/inference/testing/engine_conformance.h"
 
 #include "libs/synthetic/fake_engine.h"

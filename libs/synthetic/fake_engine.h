@@ -1,6 +1,6 @@
-// FakeEngine is a SyntheticEngine under the control of a test: it says scripted tokens after given
-// ids and fails or is slow when told. A correct engine otherwise. Threads: as engine.h; script and
-// faults are set by the same thread, or before the engine starts.
+// FakeEngine is a SyntheticEngine under the control of a test: it generates scripted tokens after
+// given ids and fails or is slow on request. Otherwise it is a correct engine. Threads: as
+// engine.h; script and faults are set by the same thread, or before the engine starts.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +31,14 @@ class FakeEngine : public SyntheticEngine {
       const HashEngineOptions& options,
       std::function<void(absl::Duration)> wait = [](absl::Duration) {});
 
-  // After `ids`, and as long as they are followed, the model says `tokens` one by one, whatever
-  // the sampling. Whoever leaves the script gets hash tokens.
+  // After `ids`, and as long as the script is followed, the model generates `tokens` one by one,
+  // independently of the sampling. A sequence that leaves the script gets hash tokens.
   void Script(std::span<const TokenId> ids, std::span<const ScriptedToken> tokens);
   // The n-th call of Step from now (1: the next one) takes nothing and returns `status`.
   void FailStep(int64_t n, absl::Status status);
   // Every call from now on takes nothing and returns `status`; OkStatus ends it.
   void FailAllSteps(absl::Status status) { all_steps_ = std::move(status); }
-  // The n-th call of Step from now waits so long before it returns.
+  // The n-th call of Step from now waits for this time before it returns.
   void SlowStep(int64_t n, absl::Duration time);
 
   // Calls of Step so far, failed ones included.

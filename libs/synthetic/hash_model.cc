@@ -10,7 +10,7 @@
 namespace tokenrouter {
 namespace {
 
-// What a hash of a history is used for.
+// The purposes of a hash of a history.
 enum class Use : uint64_t { kSharpness = 1, kIds = 2, kDisagree = 3, kEnd = 4 };
 
 // Candidate j has probability proportional to ratio^j. ratio = kLeastRatio + kRatioRange * u^8

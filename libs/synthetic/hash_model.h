@@ -1,10 +1,10 @@
-// HashModel is a language model made of hashes: after every sequence of ids a small set of
+// HashModel is a language model based on hashes: after every sequence of ids a small set of
 // candidate ids has a distribution, which is a pure function of (seed, ids so far). Tests and
 // simulations run the whole system on it without torch.
 // Its entropies are spread like those of a real model: most positions are almost certain, about a
 // fifth lie above 0.45 nats, a few above 1.5.
 // Two roles with the same seed are a pair: the large one gives the small one's distribution except
-// at a share of 1 - acceptance_rate of the positions, where it has candidates of its own.
+// at a share of 1 - acceptance_rate of the positions, where it has different candidates.
 // Sampling goes through SampleRow over the candidates, so temperature, filters, penalties, masking
 // and seeds act as they do on a real model; the noise is keyed by the rank of a candidate.
 // Threads: const and thread-safe, except for the scratch passed in.

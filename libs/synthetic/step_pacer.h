@@ -1,4 +1,4 @@
-// StepPacer makes a timed engine take its time.
+// StepPacer makes each step of a timed engine last as long as its curve says.
 // Threads: used by the engine's owner alone.
 #pragma once
 
@@ -25,7 +25,7 @@ class SleepingPacer : public StepPacer {
   void FinishAfter(absl::Duration time) override;
 
  private:
-  // More is no timer's inaccuracy but a stopped or starved process, and is not made up for.
+  // A larger delay means a stopped or starved process and not timer inaccuracy; it is not made up.
   static constexpr absl::Duration kMostOversleep = absl::Milliseconds(1);
 
   absl::Time start_;

@@ -25,7 +25,7 @@ class TimedEngine : public SyntheticEngine {
     return curve_.Mean(rows, new_ids);
   }
 
-  // What the curve gave the last step that succeeded.
+  // The time that the curve gave to the last step that succeeded.
   absl::Duration last_step_time() const { return last_step_time_; }
 
  private:

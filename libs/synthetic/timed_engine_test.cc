@@ -10,7 +10,7 @@
 namespace tokenrouter {
 namespace {
 
-// Records what it is asked for and never waits.
+// Records the requested times and never waits.
 class RecordingPacer : public StepPacer {
  public:
   explicit RecordingPacer(std::vector<absl::Duration>* times) : times_(times) {}

@@ -33,7 +33,8 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
-// Boost.JSON writes strings as they are; a log line must stay valid UTF-8 whatever a peer sent.
+// Boost.JSON writes strings unchanged; a log line must be valid UTF-8 even if a peer sent other
+// bytes.
 std::string AsciiSafe(const std::string& text) {
   std::string safe = text;
   for (char& c : safe) {

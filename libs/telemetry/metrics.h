@@ -1,4 +1,4 @@
-// Thin sugar over prometheus-cpp: the registry is passed in, families are built in constructors,
+// Thin wrappers of prometheus-cpp: the registry is passed in, families are built in constructors,
 // names end in their unit or in _total. References stay valid as long as the registry. Threads:
 // prometheus-cpp's types are thread-safe.
 #pragma once

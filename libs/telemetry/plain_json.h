@@ -1,4 +1,4 @@
-// JSON text as people write numbers: 0.25 where Boost.JSON writes 2.5E-1. For what people read: log
+// JSON text with human-readable numbers: 0.25 where Boost.JSON writes 2.5E-1. It is meant for log
 // lines and replies. Threads: pure.
 #pragma once
 

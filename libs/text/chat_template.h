@@ -1,8 +1,8 @@
 // ChatTemplate turns the messages of a conversation into the text that a model was trained on.
 // Ownership: owns the compiled template.
 // Threads: immutable after Create; Render may be called from any thread at once.
-// Units: messages and tools are JSON arrays as in the OpenAI interface, with content as the
-// template wants it. Empty `tools_json` and `variables_json` stand for none.
+// Units: messages and tools are JSON arrays as in the OpenAI interface, with content in the form
+// that the template expects. Empty `tools_json` and `variables_json` stand for none.
 // Errors: Create: INVALID_ARGUMENT when a template does not compile, NOT_FOUND when the model has
 // none. Render: INVALID_ARGUMENT with the template's own message, for JSON that does not parse and
 // for a template that runs too long.

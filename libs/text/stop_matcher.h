@@ -27,10 +27,10 @@ class StopMatcher {
   StopMatcher() = default;
   static absl::StatusOr<StopMatcher> Create(std::vector<std::string> stops);
 
-  // Returns what may be given out now. The stop string itself is never given out; after a match
-  // everything is ignored.
+  // Returns the text that may be emitted now. The stop string itself is never emitted; after a
+  // match everything is ignored.
   std::string Push(std::string_view chunk);
-  // The end of the text: what is held back, which now is the beginning of no stop string.
+  // The end of the text: returns the held text, which can no longer begin a stop string.
   std::string Flush();
   bool matched() const { return matched_; }
   size_t held_bytes() const { return held_.size(); }
@@ -49,7 +49,7 @@ class StopMatcher {
   // Feeds one byte to every stop string; the size of the longest that it completes, or 0.
   size_t Feed(char byte);
   size_t LongestBeginning() const;
-  // Takes so many bytes off the front of what is held.
+  // Removes that many bytes from the front of the held text.
   std::string Release(size_t bytes);
 
   std::vector<Stop> stops_;

@@ -1,4 +1,4 @@
-// What every file that calls the Rust crate needs: conversions at the boundary and owning handles.
+// Conversions and owning handles for the files that call the Rust crate.
 // Ownership: Borrow() and the views made of it last as long as their string; handles own.
 // Threads: free functions and handles without state of their own.
 // Errors: StatusOf turns a code and its message into an absl::Status and frees the message.

@@ -28,8 +28,8 @@ struct EncodeOptions {
   // Names of special tokens in the text become their ids: right for the output of a chat template,
   // wrong for text that a client could have written.
   bool parse_special = false;
-  // Adds what the model wants around a plain text, usually a beginning token. Chat templates write
-  // theirs themselves.
+  // Adds the tokens that the model expects around a plain text, usually a beginning token. Chat
+  // templates contain theirs already.
   bool add_special = false;
 };
 

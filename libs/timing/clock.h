@@ -1,6 +1,6 @@
-// Clock is how this project reads time, so that every timing rule can run under simulated time.
-// Now() never goes back. Its origin is arbitrary: only differences mean anything, and they never
-// cross processes. Threads: implementations are thread-safe.
+// Clock is the only source of time in this project, so that every timing rule can run under
+// simulated time. Now() never goes back. Its origin is arbitrary: only differences are meaningful,
+// and times never cross processes. Threads: implementations are thread-safe.
 #pragma once
 
 #include "absl/time/time.h"

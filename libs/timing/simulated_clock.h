@@ -1,4 +1,4 @@
-// A clock that moves only when told. For tests and the simulator; single-threaded.
+// A clock that advances only explicitly, for tests and the simulator; single-threaded.
 #pragma once
 
 #include "libs/timing/clock.h"

@@ -9,7 +9,7 @@
 
 namespace tokenrouter {
 
-// What a draw is for; draws of different purposes at one position are independent.
+// The purpose of a draw; draws of different purposes at one position are independent.
 enum class Purpose : uint32_t { kToken = 0, kAccept = 1, kResidual = 2, kRouter = 3, kJudge = 4 };
 
 struct RandomKey {
@@ -19,7 +19,7 @@ struct RandomKey {
   Purpose purpose = Purpose::kToken;
 };
 
-// Uniform in the open interval (0, 1), with 32 random bits. `index` tells draws of one key apart:
+// Uniform in the open interval (0, 1), with 32 random bits. `index` distinguishes draws of one key:
 // four neighbours are the four words of one Philox block, so that noise for a whole vocabulary
 // costs a quarter (libs/sampling/row_kernels_body.h computes the same words in vectors).
 double KeyedUniform(const RandomKey& key, uint32_t index = 0);

@@ -1,5 +1,5 @@
-// The version of the wire contract (proto/*.proto) that this build speaks. Told in every hello and
-// answered in Welcome and Attached.
+// The version of the wire contract (proto/tokenrouter/internal/v1) that this build speaks. It is
+// sent in every hello and answered in Welcome and Attached.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How a request wants its tokens drawn. The same parameters apply to both models, each on its own
+// The sampling parameters of a request. The same parameters apply to both models, each on its own
 // logits. Order of processing (sampler): logit bias, penalties, temperature, top_k, top_p, min_p,
 // then Gumbel-max.
 #pragma once

@@ -1,4 +1,4 @@
-// When a request ends by its ids alone. Stop strings are the gateway's business.
+// Decides when a request ends by its ids alone. The gateway handles stop strings.
 // Pure and thread-safe. Positions are canonical; counts are generated tokens, the stopping id
 // included.
 #pragma once
@@ -19,12 +19,12 @@ const char* FinishReasonName(FinishReason reason);
 struct StopRules {
   std::vector<TokenId> stop_ids;  // End-of-sequence ids of both models and the request's own.
   bool ignore_eos = false;        // True: stop_ids end nothing.
-  int32_t min_new_tokens = 0;     // Stop ids end nothing (and are masked) before so many tokens.
+  int32_t min_new_tokens = 0;     // Stop ids end nothing (and are masked) before this many tokens.
   int32_t max_new_tokens = 1;     // >= 1.
 };
 
 // Why committing `id` as generated token number `generated` (1 for the first) ends the request;
-// kNone: it goes on.
+// kNone: it continues.
 FinishReason CheckStop(const StopRules& rules, TokenId id, int32_t generated);
 
 // True when stop ids must be masked for generated token number `generated`.

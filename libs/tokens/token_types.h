@@ -1,4 +1,4 @@
-// The vocabulary of everything that handles tokens.
+// The basic types of all code that handles tokens.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline constexpr const char* RoleName(Role role) {
   return role == Role::kSmall ? "small" : "large";
 }
 
-// Who wrote a token.
+// The model that generated a token, or the prompt.
 enum class Author : uint8_t { kPrompt = 0, kSmall = 1, kLarge = 2 };
 inline constexpr Author AuthorOf(Role role) {
   return role == Role::kSmall ? Author::kSmall : Author::kLarge;

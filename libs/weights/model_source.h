@@ -1,7 +1,7 @@
 // ModelSource opens a model, a .gguf file or a Hugging Face folder, and gives its description and
 // its tensors by role. Differences of the formats end here: names, shapes, and the row order of
 // queries and keys, which GGUF `llama` files store for interleaved rotary. Consumers always see
-// rows for half-split rotary (channel i turns with channel i + dim/2). Ownership: owns the mapped
+// rows for half-split rotary (channel i rotates with channel i + dim/2). Ownership: owns the mapped
 // files; tensors point into them and must not outlive the source. Threads: immutable after Open;
 // ReadRows may be called from any number of threads at once. Units: rows and values; shapes
 // row-major. Errors: NOT_FOUND for a missing file or tensor and INVALID_ARGUMENT for a wrong shape

@@ -1,5 +1,5 @@
-// ModelSource over a Hugging Face folder: what it says of files that are damaged or do not belong
-// together.
+// Tests ModelSource over a Hugging Face folder: its errors for files that are damaged or do not
+// belong together.
 #include <filesystem>
 #include <fstream>
 #include <map>

@@ -1,4 +1,4 @@
-// What every engine must do, as tests. A test file of an engine includes this and says
+// The contract of every engine, as tests. A test file of an engine includes this and writes
 //   INSTANTIATE_TEST_SUITE_P(Fake, EngineConformanceTest, testing::Values(EngineCase{"fake",
 //   Make})); INSTANTIATE_TEST_SUITE_P(Fake, EngineConformanceDeathTest, ...);   // in binaries that
 //   may fork
@@ -172,7 +172,7 @@ TEST_P(EngineConformanceTest, OtherRowsChangeNothing) {
 TEST_P(EngineConformanceTest, LayoutChangesNothing) {
   const Ids ids = RandomIds(50, 7);
   const std::vector<Choice> expected = Fresh(ids, 1, greedy_);
-  // Leaves holes between blocks in use, then lets two sequences grow into them in turns.
+  // Leaves holes between blocks in use, then lets two sequences grow into them alternately.
   const Ids other = RandomIds(engine_->info().block_size, 8);
   for (uint64_t i = 100; i < 106; ++i) Step({i}, other, 0, greedy_);
   for (uint64_t i = 100; i < 106; i += 2) engine_->Release({i});

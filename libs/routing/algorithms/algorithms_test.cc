@@ -1,4 +1,4 @@
-// Each rule as a table: evidence in, decision out.
+// Tests each rule as a table from evidence to decision.
 #include <cmath>
 #include <limits>
 

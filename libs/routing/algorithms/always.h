@@ -1,4 +1,4 @@
-// always: the large model writes everything in one window until the end; the small one is not
+// always: the large model generates all tokens in one window until the end; the small one is not
 // involved.
 #pragma once
 

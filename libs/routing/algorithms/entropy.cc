@@ -21,7 +21,7 @@ SignalRequest EntropyAlgorithm::Signals(Role /*role*/) const { return {}; }
 Decision EntropyAlgorithm::Route(const RouteStep& step, RequestState* /*state*/) const {
   if (step.role == Role::kLarge) return HandBack();
 
-  // OnTokensAccepted so that NaN routes: what cannot be judged goes to the better model.
+  // Written so that NaN routes: a token that cannot be judged goes to the better model.
   if (step.signals.entropy < threshold_) return Decision::Stay();
   return AskLarge();
 }

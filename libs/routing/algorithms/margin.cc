@@ -18,7 +18,7 @@ SignalRequest MarginAlgorithm::Signals(Role role) const { return {.margin = role
 Decision MarginAlgorithm::Route(const RouteStep& step, RequestState* /*state*/) const {
   if (step.role == Role::kLarge) return HandBack();
 
-  // OnTokensAccepted so that NaN routes: what cannot be judged goes to the better model.
+  // Written so that NaN routes: a token that cannot be judged goes to the better model.
   if (step.signals.margin > threshold_) return Decision::Stay();
   return AskLarge();
 }

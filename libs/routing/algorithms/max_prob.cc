@@ -20,7 +20,7 @@ SignalRequest MaxProbAlgorithm::Signals(Role role) const {
 Decision MaxProbAlgorithm::Route(const RouteStep& step, RequestState* /*state*/) const {
   if (step.role == Role::kLarge) return HandBack();
 
-  // OnTokensAccepted so that NaN routes: what cannot be judged goes to the better model.
+  // Written so that NaN routes: a token that cannot be judged goes to the better model.
   if (step.signals.max_probability > threshold_) return Decision::Stay();
   return AskLarge();
 }

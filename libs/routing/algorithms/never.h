@@ -1,4 +1,4 @@
-// never: the small model writes everything in one window until the end; the large one is not
+// never: the small model generates all tokens in one window until the end; the large one is not
 // involved.
 #pragma once
 

@@ -1,6 +1,6 @@
 // random: each token goes to the large model with probability p, drawn by the request's seed, its
-// choice and the position, so that the pattern is the same on every run. The baseline that any
-// rule must beat at an equal share of the large model.
+// choice and the position, so that the pattern is the same on every run. It is the baseline that
+// any rule must beat at an equal share of the large model.
 #pragma once
 
 #include <memory>

@@ -5,10 +5,10 @@
 
 namespace tokenrouter {
 
-// Small: forget the proposal, let the large model write this position, then come back.
+// On the small side: drop the proposal, let the large model decode this position, then come back.
 inline Decision AskLarge() { return Decision::Go(Role::kLarge, Window::Tokens(1)); }
 
-// Large, when it is asked by its own rule: keep the proposal and hand back.
+// On the large side, when its own rule is consulted: keep the proposal and hand back.
 inline Decision HandBack() {
   return Decision::Go(Role::kSmall, Window::OwnRule(), Decision::Proposal::kCommit);
 }

@@ -1,7 +1,7 @@
 // speculative: the small model drafts `window` tentative tokens, the large model checks them all in
 // one pass and writes one more. A draft is kept as far as it equals what the large model chooses at
 // each position. Since both models share the sampling noise of a position, equality is exact
-// speculative decoding for sampled requests too: the output is what the large model alone writes.
+// speculative decoding for sampled requests too: the output is that of the large model alone.
 #pragma once
 
 #include <cstdint>

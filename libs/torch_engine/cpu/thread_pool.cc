@@ -61,7 +61,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::Run(int64_t items, Task task, void* context) {
   TR_CHECK(items <= kMaxItems) << items;
-  // No item of the last job is left, so nobody claims while these change.
+  // No item of the last job is left, so no thread claims one while these change.
   task_.store(task, std::memory_order_relaxed);
   context_.store(context, std::memory_order_relaxed);
   unfinished_.store(static_cast<int32_t>(items), std::memory_order_relaxed);

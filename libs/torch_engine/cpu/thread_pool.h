@@ -1,10 +1,10 @@
 // The compute threads of one engine. Work is claimed item by item, and a worker that was not
 // scheduled in time is not waited for: on a machine shared with other processes the calling thread
-// goes on alone. (With pthreadpool, where every worker must check in at every job, each of a step's
-// hundred jobs can cost a scheduler period.)
-// Ownership: owns the worker threads. Threads: one thread at a time may call For; it takes part in
-// the work. Units: `threads` counts the caller. Items are handed out dynamically, so a result must
-// never depend on which thread runs an item. Workers spin for about 100 us after a job, then sleep.
+// continues alone. (With pthreadpool, where every worker must check in at every job, each of a
+// step's hundred jobs can cost a scheduler period.) Ownership: owns the worker threads. Threads:
+// one thread at a time may call For; it takes part in the work. Units: `threads` counts the caller.
+// Items are handed out dynamically, so a result must never depend on which thread runs an item.
+// Workers spin for about 100 us after a job, then sleep.
 #pragma once
 
 #include <atomic>
@@ -61,7 +61,7 @@ class ThreadPool {
   bool RunOne(int thread);
 
   // The current job's number, number of items and next item in one word, so that claiming an item
-  // proves that the job is still the one whose task was read. OnTokensAccepted by the caller and by
+  // proves that the job is still the one whose task was read. Written by the caller and by
   // claims.
   std::atomic<uint64_t> claim_{0};
   std::atomic<Task> task_{nullptr};

@@ -6,7 +6,7 @@
 namespace tokenrouter {
 namespace {
 
-// XNNPACK's word for "not in the cache".
+// XNNPACK's value for "not in the cache".
 constexpr size_t kNotFound = SIZE_MAX;
 // Where the operator's only entry lies.
 constexpr size_t kOffset = 0;

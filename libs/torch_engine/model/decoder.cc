@@ -87,7 +87,7 @@ void Decoder::Forward(const StepLayout& layout, std::span<const TokenId> ids,
     if (layer + 1 < model_.layers) {
       FinishLayer(layout, layer);
     } else if (!kept_rows_.empty()) {
-      // Nobody reads what the last layer makes of the other tokens.
+      // The last layer's results for the other tokens are not used.
       ops_->KeepRows(kept_rows_, shape_.qkv_floats(), qkv_->data());
       ops_->KeepRows(kept_rows_, model_.hidden, hidden_->data());
       FinishLayer(kept_layout_, layer);

@@ -1,6 +1,6 @@
 // The forward pass of the llama family (llama, qwen2, qwen3): pre-norm layers of rotary
-// grouped-query attention and a gated feed-forward network. Knows no device: everything runs
-// through Ops.
+// grouped-query attention and a gated feed-forward network. It is independent of the device:
+// everything runs through Ops.
 // Ownership: owns weights and activations; the device must outlive it. Threads: the engine's
 // thread. Units: rows of activations are tokens of the step; a choice is a position whose logits
 // are wanted.

@@ -1,12 +1,12 @@
-// Ops is what a device must be able to do so that the decoder runs on it. The decoder decides the
-// order, a device decides how; a new device is a new implementation of this interface.
-// Ownership: an Ops owns its compute resources and the KV memory; matrices and buffers are the
-// caller's and must be destroyed before it. Threads: one owner thread.
-// Units: activations are floats, row-major, one row per token; `rows` counts tokens. Buffers of
-// activations come from AllocateFloats.
-// Identity: a row's result never depends on the other rows of a call, nor on their number.
-// Errors: Pack and AllocateFloats may fail (RESOURCE_EXHAUSTED; INVALID_ARGUMENT for a matrix that
-// the weight format cannot hold); everything else was validated before the step and cannot.
+// Ops is the set of operations that a device must provide so that the decoder runs on it. The
+// decoder decides the order, a device decides how; a new device is a new implementation of this
+// interface. Ownership: an Ops owns its compute resources and the KV memory; matrices and buffers
+// are the caller's and must be destroyed before it. Threads: one owner thread. Units: activations
+// are floats, row-major, one row per token; `rows` counts tokens. Buffers of activations come from
+// AllocateFloats. Identity: a row's result never depends on the other rows of a call, nor on their
+// number. Errors: Pack and AllocateFloats may fail (RESOURCE_EXHAUSTED; INVALID_ARGUMENT for a
+// matrix that the weight format cannot hold); everything else was validated before the step and
+// cannot.
 #pragma once
 
 #include <cstdint>
@@ -40,15 +40,15 @@ struct AttentionShape {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t head_dim = 0;
-  int64_t rotary_dim = 0;  // Channels of a head that are turned, even.
-  int64_t window = 0;      // A query sees only so many last positions, its own included; 0: all.
+  int64_t rotary_dim = 0;  // Channels of a head that are rotated, even.
+  int64_t window = 0;      // A query sees only this many last positions, its own included; 0: all.
   int64_t query_floats() const { return heads * head_dim; }
   int64_t kv_floats() const { return kv_heads * head_dim; }
   // A row of queries, then keys, then values.
   int64_t qkv_floats() const { return query_floats() + 2 * kv_floats(); }
 };
 
-// RMS norm of every query and key head before it is turned. Null weights: the model has none.
+// RMS norm of every query and key head before the rotation. Null weights: the model has none.
 struct HeadNorms {
   const float* query = nullptr;  // {head_dim}
   const float* key = nullptr;    // {head_dim}
@@ -89,7 +89,7 @@ class Ops {
   // Cosines and sines {tokens, frequencies} of position * frequency, times `factor`.
   virtual void RotaryAngles(const StepLayout& layout, std::span<const double> frequencies,
                             double factor, float* cosines, float* sines) = 0;
-  // Norms queries and keys head by head and turns them by their position, in place, then stores
+  // Norms queries and keys head by head and rotates them by their position, in place, then stores
   // keys and values of `layer`.
   // `cosines` and `sines`: {tokens, rotary_dim / 2}. REQUIRES: the blocks of `layout` are extended.
   virtual void RotateAndStore(const StepLayout& layout, int64_t layer, const HeadNorms& norms,

@@ -20,14 +20,15 @@ double Llama3(const RopeDescription& rope, double frequency) {
   return (1 - smooth) * frequency / rope.factor + smooth * frequency;
 }
 
-// YaRN: the pair whose wave turns `turns` times within the original context.
+// YaRN: the pair whose wave rotates `turns` times within the original context.
 double PairOfTurns(const RopeDescription& rope, double turns) {
   const double original = static_cast<double>(rope.original_context);
   return static_cast<double>(rope.dim) * std::log(original / (turns * kTwoPi)) /
          (2 * std::log(rope.theta));
 }
 
-// YaRN: pairs that turn often are kept, pairs that turn rarely stretched, with a ramp between.
+// YaRN: pairs that rotate often are kept, pairs that rotate rarely are stretched, with a ramp
+// between.
 void ApplyYarn(const RopeDescription& rope, std::vector<double>& frequencies) {
   const double low = std::max(std::floor(PairOfTurns(rope, rope.beta_fast)), 0.0);
   double high =

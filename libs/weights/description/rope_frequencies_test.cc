@@ -55,7 +55,7 @@ TEST(RopeFrequenciesTest, RampsBetweenKeptAndStretchedForYarn) {
 
 TEST(RopeFrequenciesTest, AYarnRampWithoutLengthKeepsTheFirstPairOnly) {
   RopeDescription rope = Rope(RopeScaling::kYarn, 4);
-  rope.original_context = 6;  // The fastest wave does not turn once within it.
+  rope.original_context = 6;  // The fastest wave does not rotate once within it.
   EXPECT_THAT(RopeFrequencies(rope),
               ElementsAre(Near(1), Near(0.025), Near(0.0025), Near(0.00025)));
 }

@@ -1,5 +1,5 @@
 // ContentHash is a cheap 64-bit fingerprint of large files: small parts are hashed whole, large
-// ones by size and evenly spaced samples. It tells models apart; it is no protection against
+// ones by size and evenly spaced samples. It distinguishes models; it is no protection against
 // tampering. Ownership: keeps no reference. Threads: not thread-safe. Stable across machines and
 // builds (FNV-1a, 64 bit).
 #pragma once

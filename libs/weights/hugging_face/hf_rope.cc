@@ -13,7 +13,7 @@ namespace json = boost::json;
 
 constexpr const char* kOriginalContext = "original_max_position_embeddings";
 
-// A head is turned as a whole, and every layer alike.
+// A head is rotated as a whole, in every layer alike.
 absl::Status CheckWhole(const json::object& object, const std::string& where) {
   TR_ASSIGN_OR_RETURN(const double share, JsonFloatOr(object, "partial_rotary_factor", 1, where));
   if (share != 1) {

@@ -28,7 +28,7 @@ struct Entry {
   absl::Time used;
 };
 
-// Packed files and temporary ones of the folder, the one used longest ago first.
+// Packed files and temporary ones of the folder, the least recently used one first.
 std::vector<Entry> EntriesOf(const std::string& folder) {
   std::vector<Entry> entries;
   std::error_code error;

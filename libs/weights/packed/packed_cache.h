@@ -1,8 +1,8 @@
-// PackedCache is a folder of packed files, so that a model is packed once per machine. Whatever
-// goes wrong with it costs time only: everything but success is a log line, and the caller packs
+// PackedCache is a folder of packed files, so that a model is packed once per machine. A failure
+// costs time only: everything but success is a log line, and the caller packs
 // again. Ownership: keeps nothing open. Threads: one; other processes may use the folder at the
 // same time: files appear by rename, and a file removed while others have it mapped stays with
-// them. Units: bytes. The folder is bounded: the files used longest ago give way to a new one. Log
+// them. Units: bytes. The folder is bounded: the least recently used files are evicted. Log
 // events: weight_cache_hit, weight_cache_rebuild, weight_cache_written, weight_cache_removed,
 // weight_cache_unusable.
 #pragma once
@@ -31,17 +31,17 @@ class PackedCache {
   std::unique_ptr<PackedFile> Load(const std::string& name, const PackedKey& key,
                                    const ParallelFor& parallel,
                                    const DigestProgress& progress) const;
-  // A new file for `key`, with room for about `expected_bytes`; null when it cannot be made.
+  // A new file for `key`, of about `expected_bytes`; null when it cannot be made.
   std::unique_ptr<PackedFileWriter> Begin(const std::string& name, const PackedKey& key,
                                           int64_t expected_bytes) const;
   // Makes the file visible.
   void Finish(PackedFileWriter* writer, const PackedKey& key, const ParallelFor& parallel) const;
-  // Says why a file that was begun is given up.
+  // Logs why a file that was begun is abandoned.
   static void GiveUp(const absl::Status& reason);
 
  private:
   std::string PathOf(const std::string& name, const PackedKey& key) const;
-  // Removes files, the one used longest ago first, until `bytes` more fit.
+  // Removes files, the least recently used one first, until `bytes` more fit.
   void AdmitToLargeKv(int64_t bytes) const;
 
   const std::string folder_;

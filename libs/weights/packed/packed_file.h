@@ -1,8 +1,8 @@
 // PackedFile is a file of named sections that hold the weights of one model as one engine packed
 // them, mapped read-only, so that processes share its pages. PackedFileWriter makes such a file
 // under a temporary name and renames it when it is whole.
-// A file is believed when its header and data match their SHA-256, its key is the asked one, and
-// the model files are those it was made from: by their identity (size, times, inode), or else,
+// A file is accepted when its header and data match their SHA-256, its key is the requested one,
+// and the model files are those it was made from: by their identity (size, times, inode), or else,
 // after a copy for example, by a digest of all their bytes.
 // Layout: prefix of kPackedPrefixBytes (magic, place and digest of the header), data, header
 // (JSON). Ownership: sections live as long as the file object. The file may be removed while it is

@@ -16,7 +16,7 @@
 namespace tokenrouter {
 namespace {
 
-// Tells the temporary files of one process apart.
+// Distinguishes the temporary files of one process.
 std::atomic<int> temporary_files{0};
 
 size_t Aligned(size_t at) {
@@ -80,7 +80,7 @@ absl::Status PackedFileWriter::Finish(const PackedKey& key, const ParallelFor& p
   for (const auto& [name, section] : sections_) {
     sections[name] = boost::json::object{{"offset", section.offset}, {"bytes", section.bytes}};
   }
-  // What was reserved beyond the end goes back; reading starts from what is really there.
+  // Returns the space reserved beyond the end; the reader maps only what was written.
   if (::ftruncate(descriptor_, static_cast<off_t>(end_)) != 0) return Failed("cut", errno);
   std::string header;
   {

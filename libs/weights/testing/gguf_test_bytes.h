@@ -1,5 +1,5 @@
 // GgufBytes builds GGUF files in memory for tests, well-formed or deliberately broken. It writes
-// what it is told, without any check, and is independent of the reader.
+// the given values without any check, and is independent of the reader.
 #pragma once
 
 #include <cstdint>

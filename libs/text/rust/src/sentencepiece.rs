@@ -1,4 +1,4 @@
-//! SentencePiece's BPE (tokenizer.ggml.model = llama) told as merges, which the file leaves out.
+//! SentencePiece's BPE (tokenizer.ggml.model = llama) expressed as merges, which the file leaves out.
 
 use std::collections::HashMap;
 

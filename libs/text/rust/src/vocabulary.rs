@@ -16,7 +16,7 @@ const CONTROL: i32 = 3;
 const USER_DEFINED: i32 = 4;
 const UNUSED_TYPE: i32 = 5;
 
-/// Control tokens that end a turn or a text in well-known families; GGUF names only one of them.
+/// Control tokens that end a chat turn or a text in well-known families; GGUF names only one of them.
 const END_TOKENS: [&str; 8] = [
     "<|im_end|>",
     "<|endoftext|>",

@@ -21,8 +21,8 @@ inline constexpr int kMaxHeadDim = 256;
 // in order, so that threads may share the parts of one long sequence.
 inline constexpr int kAttentionPartTokens = 16 * kKvBlockTokens;
 
-// What a query found in one part: highest score, sum of weights, padding, then PaddedHeadDim sums
-// of values.
+// The result of a query in one part: highest score, sum of weights, padding, then PaddedHeadDim
+// sums of values.
 constexpr int64_t PartialFloats(int64_t head_dim) {
   return kValuePadding + PaddedHeadDim(head_dim);
 }
@@ -77,7 +77,7 @@ struct KernelTable {
   void (*add)(float* x, const float* y, int64_t count);
   // out = gate * sigmoid(gate) * up.
   void (*swiglu)(const float* gate, const float* up, int64_t count, float* out);
-  // Turns channel i with channel i + half by angle i, for i < half.
+  // Rotates channel i with channel i + half by angle i, for i < half.
   void (*rotate)(float* head, const float* cosines, const float* sines, int64_t half);
   // Quantizes to [-128, 127] by the row's own range, 0 included and kept exact. Each byte is then
   // xored with `flip`: 0x80 adds 128 to every value and makes it unsigned.

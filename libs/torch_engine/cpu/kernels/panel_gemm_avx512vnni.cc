@@ -14,8 +14,8 @@ constexpr int kTileRows = 8;
 
 #include "libs/torch_engine/cpu/kernels/panel_gemm_rows.inc"
 
-// A full tile of int8 multiplies for as long as it reads. Weights that are only brought as far as
-// the second cache do not wait for one of the first cache's few places for what is missing. Fewer
+// A full tile of int8 multiplies for as long as it reads. Weights that are prefetched only into the
+// second-level cache do not wait for one of the few miss buffers of the first-level cache. Fewer
 // rows need them sooner, and int4 has half as many.
 constexpr int64_t kFarPrefetchBytes = 8192;
 

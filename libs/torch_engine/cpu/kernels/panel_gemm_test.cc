@@ -20,7 +20,7 @@ constexpr int64_t kMaxRows = 21;
 constexpr int64_t kStride = 40;
 
 struct Panel {
-  std::vector<std::byte> memory;  // With room to align.
+  std::vector<std::byte> memory;  // With extra space for alignment.
   std::byte* aligned() {
     const auto address = reinterpret_cast<uintptr_t>(memory.data());
     return memory.data() + (64 - address % 64) % 64;
