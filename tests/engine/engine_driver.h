@@ -1,4 +1,4 @@
-// Drives one engine in tests: steps with few words, and a record of everything a step said.
+// Drives one engine in tests: short calls for steps, and a record of everything a step returned.
 // Ownership: the engine is the caller's. Threads: one.
 #pragma once
 

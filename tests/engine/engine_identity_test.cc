@@ -1,5 +1,6 @@
-// The contract that everything above the engine rests on: what a sequence gets is a function of its
-// own ids, whatever runs beside it, however its ids are cut and wherever its blocks lie.
+// Tests the contract on which everything above the engine rests: the result of a sequence is a
+// function of its own ids, independent of the other rows, of how its ids are cut and of where its
+// blocks lie.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -210,7 +211,7 @@ TEST_P(EngineIdentityTest, NamesEqualEnginesEqually) {
   }
 }
 
-// What this processor can be made to use; its own choice is among them.
+// The kernels that this processor can use; its own choice is among them.
 std::vector<Pinned> AllKernels() {
   std::vector<Pinned> all;
   for (const KernelTable* const kernels : UsableKernels()) {

@@ -1,4 +1,4 @@
-// What the engine takes, gives back and refuses.
+// Tests what the engine allocates, releases and refuses.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -97,7 +97,8 @@ TEST_F(EngineLifecycleTest, PredictsOnceItHasSeenSteps) {
   ASSERT_THAT(Step({{.sequence = 1, .ids = Ids(4)}}), IsOk());
   const absl::Duration four = engine_->Predict(1, 4);
   EXPECT_GT(four, absl::ZeroDuration());
-  // A prompt far beyond what it saw: in proportion, so that nobody takes it for stuck.
+  // A prompt far longer than those seen is predicted in proportion, so that it is not taken for
+  // stuck.
   EXPECT_GE(engine_->Predict(1, 400), 99 * four);
 }
 
@@ -119,7 +120,7 @@ TEST(EngineCreationTest, HoldsMoreBlocksInEightBits) {
   TorchEngineOptions options = TinyEngineOptions("llama", WeightFormat::kInt8);
   const int64_t blocks = MakeEngine(options)->info().total_blocks;
   options.kv_format = KvFormat::kInt8;
-  // Heads of the tiny models are so small that scales take much of the room.
+  // Heads of the tiny models are so small that scales take much of the memory.
   EXPECT_GE(MakeEngine(options)->info().total_blocks, 2 * blocks);
 }
 

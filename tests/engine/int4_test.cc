@@ -1,6 +1,6 @@
 // The int4 engine against the fp32 one on models whose layers hold only weights that int4 can
-// express: what is left is the rounding of activations and of the output matrix. Random weights
-// would be no check: rounding them to 4 bits changes a tiny model beyond recognition.
+// express, so that only the rounding of activations and of the output matrix remains. Random
+// weights would be no check, since rounding them to 4 bits changes a tiny model beyond recognition.
 #include <gtest/gtest.h>
 
 #include <cmath>

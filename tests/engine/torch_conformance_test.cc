@@ -1,4 +1,4 @@
-// The engine with weights keeps the contract of engine.h, in every KV format.
+// Tests that the engine with weights keeps the contract of engine.h, in every KV format.
 #include "libs/inference/testing/engine_conformance.h"
 #include "tests/engine/tiny_engine.h"
 

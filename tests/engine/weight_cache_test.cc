@@ -1,4 +1,5 @@
-// The cache of packed weights as an engine uses it: the same bits, and never a reason to fail.
+// Tests the cache of packed weights as an engine uses it: it changes no bit and never makes a load
+// fail.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

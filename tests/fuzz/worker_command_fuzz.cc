@@ -30,7 +30,7 @@ class Harness {
   void Attach(uint64_t term) {
     wire::CommandFrame frame;
     frame.set_term(term);
-    frame.mutable_attached();  // What nobody opens is freed at once.
+    frame.mutable_attached();  // Sequences that are not opened are freed at once.
     core_.Apply(frame, now_);
   }
   void Apply(const wire::CommandFrame& frame) { core_.Apply(frame, now_); }

@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (from_gateway.ParseFromString(text))
           script.ToCore(ScriptedScheduler::kGateway, from_gateway);
         break;
-      case 3:  // A peer that nobody knows yet.
+      case 3:  // A peer that is not known yet.
         if (from_worker.ParseFromString(text)) script.ToCoreAsIs(30, from_worker);
         break;
       case 4:

@@ -1,4 +1,4 @@
-// Bad input through the real gateway: a clear 4xx in OpenAI's shape, and a server that goes on.
+// Bad input through the real gateway gets a clear 4xx in OpenAI's form, and the server continues.
 #include <boost/json/parse.hpp>
 
 #include "libs/status/status_matchers.h"

@@ -1,5 +1,5 @@
-// Requests with n > 1 through the four real binaries on timed engines: what clients see, also when
-// processes die or the client leaves.
+// Requests with n > 1 through the four real binaries on timed engines, from the client's view, also
+// when processes die or the client leaves.
 #include <signal.h>
 
 #include <boost/json/parse.hpp>

@@ -1,4 +1,4 @@
-// What clients see when processes die or clients leave, through the four real binaries on timed
+// The client's view of dying processes and leaving clients, through the four real binaries on timed
 // engines.
 #include <signal.h>
 

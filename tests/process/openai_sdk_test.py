@@ -44,7 +44,7 @@ def install_sdk(lock: Path) -> Path:
         print(f"SKIPPED: openai {version} cannot be had: {getattr(error, 'stderr', '') or error}")
         sys.exit(SKIPPED)
     try:
-        unpacked.rename(folder)  # Another run may have been quicker: then its copy serves both.
+        unpacked.rename(folder)  # When another run was faster, its copy serves both.
     except OSError:
         shutil.rmtree(unpacked, ignore_errors=True)
     return folder

@@ -1,4 +1,4 @@
-// What clients see of the prefix cache: the four binaries, the real engine, a pair of tiny models.
+// The client's view of the prefix cache: the four binaries, the real engine, a pair of tiny models.
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <set>
@@ -66,7 +66,7 @@ class PrefixCacheProcessTest : public ::testing::Test {
       answer.cached =
           json.at("usage").at("prompt_tokens_details").at("cached_tokens").to_number<int64_t>();
     }
-    // The next request finds what this one leaves only once both sides have closed it.
+    // The next request finds the KV of this one only once both sides have closed it.
     EXPECT_TRUE(Cluster::WaitForMetric(cluster_->small(0), kUsedBlocks, 0));
     EXPECT_TRUE(Cluster::WaitForMetric(cluster_->large(0), kUsedBlocks, 0));
     return answers;
@@ -114,7 +114,7 @@ TEST_F(PrefixCacheProcessTest, AConversationRunsEachIdOnceOnTheLargeSideAndSaysT
       history.insert(history.end(), answer.ids.begin(), answer.ids.end());
       const double read = Cluster::Metric(cluster_->large(0), kReadIds);
       if (prefix_cache) {
-        // And the part of a block that a turn leaves unfinished.
+        // And the part of a block that a chat turn leaves unfinished.
         EXPECT_LE(read, static_cast<double>(history.size()) + kBlock * (turn - 1)) << turn;
       } else {
         EXPECT_GE(read, 200 * turn - 24);
@@ -141,14 +141,14 @@ TEST_F(PrefixCacheProcessTest, ChoicesReadThePromptOnceOnEachSideAndTheFirstSays
   for (int i = 0; i < kChoices; ++i) {
     EXPECT_EQ(shared[i].ids, apart[i].ids) << i;
     EXPECT_EQ(shared[i].ids.size(), 24u) << i;
-    EXPECT_EQ(shared[i].cached, 0) << "somebody had to read the prompt";
+    EXPECT_EQ(shared[i].cached, 0) << "one request had to compute the prompt";
     different.insert(shared[i].ids);
   }
   EXPECT_EQ(different.size(), size_t{kChoices});
   for (Member* worker : {&cluster_->small(0), &cluster_->large(0)}) {
     EXPECT_EQ(Cluster::Metric(*worker, kHitIds), (kChoices - 1) * whole_blocks);
   }
-  // Each reads the rest of the prompt's last block, and what the small model wrote.
+  // Each computes the rest of the prompt's last block, and the tokens of the small model.
   EXPECT_LE(Cluster::Metric(cluster_->large(0), kReadIds),
             whole_blocks + kChoices * (prompt - whole_blocks + 24));
   EXPECT_EQ(Complete(LongPrompt(), routing, kChoices)[0].cached, whole_blocks);

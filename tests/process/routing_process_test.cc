@@ -1,4 +1,4 @@
-// What routing promises, through the four real binaries on timed engines.
+// The promises of routing, through the four real binaries on timed engines.
 #include <future>
 
 #include "absl/time/clock.h"

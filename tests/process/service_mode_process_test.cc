@@ -1,4 +1,4 @@
-// How a request is served: by the flag of the scheduler, and by what it says itself.
+// The service mode of a request: set by the flag of the scheduler, or by the request itself.
 #include <algorithm>
 #include <atomic>
 #include <boost/json/parse.hpp>
@@ -53,7 +53,7 @@ Cluster* ServiceModeProcessTest::cluster_ = nullptr;
 
 TEST_F(ServiceModeProcessTest, TheLargeModelAloneWritesWhatItAlwaysWrites) {
   const ChatAnswer always = Ask({{"algorithm", "always"}});
-  EXPECT_EQ(ModeOf(always), "routed") << "nobody changed what it says";
+  EXPECT_EQ(ModeOf(always), "routed") << "the requested mode was not changed";
   for (const bool stream : {false, true}) {
     const ChatAnswer answer = Ask({{"algorithm", "random"}, {"p", 0.1}}, stream);
     EXPECT_EQ(answer.ids, always.ids);
@@ -119,7 +119,8 @@ class ModeSwitchProcessTest : public ::testing::Test {
                                   .large_flags = {"--timed_curve=base=8,row=0.2,id=0"}}));
   }
 
-  // Requests of so many clients, one after the other, until one says that it was served in `mode`.
+  // Requests of that many clients, one after the other, until one reports that it was served in
+  // `mode`.
   bool ServedSo(const std::string& mode, int clients) {
     const absl::Time deadline = absl::Now() + kPatience;
     std::atomic<bool> seen{false};
@@ -132,7 +133,7 @@ class ModeSwitchProcessTest : public ::testing::Test {
                                               .max_tokens = 200,
                                               .seed = client * 1000 + round});
           ASSERT_THAT(answer, IsOk());
-          ASSERT_EQ(answer->ids.size(), 200u) << "whatever the mode, nothing is lost";
+          ASSERT_EQ(answer->ids.size(), 200u) << "no token is lost in any mode";
           if (ModeOf(*answer) == mode) seen = true;
         }
       });

@@ -1,5 +1,5 @@
-// A cluster of the four real binaries on timed engines with a tiny tokenizer: what most process
-// tests run on.
+// A cluster of the four real binaries on timed engines with a tiny tokenizer, which most process
+// tests use.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace tokenrouter {
 
-// Curves are fast (milliseconds per step), both roles own a device. `folder` gets the tokenizer.
-// Everything is routed unless the scheduler's flags say --service_mode: what a test asks for must
-// not depend on what this machine is fast at.
+// Curves are fast (milliseconds per step), both roles have dedicated devices. `folder` gets the
+// tokenizer. Everything is routed unless the scheduler's flags set --service_mode, since a test
+// must not depend on the relative speeds of this machine.
 absl::StatusOr<std::unique_ptr<Cluster>> StartTimedCluster(
     const std::string& folder, int small_workers = 1, int large_workers = 1,
     std::vector<std::string> scheduler_flags = {}, std::vector<std::string> gateway_flags = {});

@@ -116,8 +116,8 @@ TEST_P(TinyPairProcessTest, KeepsItsPromisesOnRealForwardPasses) {
             Ask({{"algorithm", "always"}}, sampled).ids);
 }
 
-// The independent numpy decoder's greedy text of the same two models (tools/golden) is what never
-// and always must say.
+// never and always must give the independent numpy decoder's greedy text of the same two models
+// (tools/golden).
 TEST_P(TinyPairProcessTest, NeverAndAlwaysAreTheGreedyTextsOfAnIndependentDecoder) {
   if (std::string(GetParam()) != "fp32")
     GTEST_SKIP() << "the golden texts are those of fp32 weights";

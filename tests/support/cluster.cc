@@ -42,7 +42,7 @@ absl::StatusOr<Member> StartMember(std::vector<std::string> argv,
   return member;
 }
 
-// Whether a line of a scrape is a series of what Cluster::Metric calls a selector.
+// Whether a line of a scrape is a series that matches a selector of Cluster::Metric.
 bool Selects(absl::string_view selector, absl::string_view line) {
   if (absl::StartsWith(line, "#")) return false;
   const auto separators = absl::ByAnyChar("{,} ");

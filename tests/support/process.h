@@ -1,6 +1,6 @@
 // A child process of a test: a real binary with its stderr read line by line, so that tests wait
 // for events and never sleep. Ownership: owns the child; the destructor kills it (SIGKILL) and
-// reaps it. Threads: one test thread calls; a reader thread of its own collects lines. Errors:
+// reaps it. Threads: one test thread calls; a separate reader thread collects lines. Errors:
 // Start fails with INTERNAL when the program cannot be spawned.
 #pragma once
 

@@ -47,7 +47,7 @@ absl::Status WriteTinyModel(const TinyModelSpec& spec, TinyFormat format, const 
 // Both models of a qwen2 pair as F32 folders, `root`small and `root`large, always the same values.
 absl::Status WriteTinyPair(const std::string& root);
 
-// What the writers below write.
+// The tensors that the writers below write.
 struct TinyTensor {
   TensorRole role = TensorRole::kTokenEmbedding;
   int64_t layer = 0;

@@ -1,5 +1,5 @@
 // The tokenizer that all tiny models share: one token per byte, id = byte value, and three special
-// tokens of ChatML. OnTokensAccepted in both source formats.
+// tokens of ChatML. It is written in both source formats.
 // Ownership: plain values. Threads: pure functions.
 // Units: ids. Rows of a model at or above kTinyTokenizerSize are padding that must never be chosen.
 #pragma once

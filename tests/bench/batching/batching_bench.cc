@@ -8,7 +8,7 @@
 //   plot_*    draws the rows of an earlier run: --rows=FILE --plot=FILE.svg
 //
 //   batching_bench [--part=grid,exact,cores,timed,large_kv,overhead] [--set=h200] [--n=1,16,64]
-// The real pair is serve_bench. timed and overhead want a quiet machine.
+// serve_bench measures the real pair. timed and overhead need a quiet machine.
 #include <algorithm>
 #include <cstdlib>
 #include <functional>

@@ -1,4 +1,4 @@
-// What `batching_bench` was asked for: the loads of all its parts. Threads: none.
+// The options of `batching_bench`: the loads of all its parts. Threads: none.
 #pragma once
 
 #include <cstdint>

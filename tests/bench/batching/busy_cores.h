@@ -1,6 +1,5 @@
-// Keeps every core busy at the lowest priority: what a machine is like on which the models compute
-// on the same processors. Ownership: owns its child processes; the destructor kills them. Threads:
-// one.
+// Keeps every core busy at the lowest priority, like a machine on which the models compute on the
+// same processors. Ownership: owns its child processes; the destructor kills them. Threads: one.
 #pragma once
 
 #include <sys/types.h>

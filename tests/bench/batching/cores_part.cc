@@ -39,7 +39,7 @@ absl::StatusOr<double> RateOf(const Load& load, const BatchingPolicy& policy,
   return result.committed_per_s;
 }
 
-// A policy on one load, and what the simulator makes of it.
+// A policy on one load, and the simulator's prediction of it.
 struct Contender {
   BatchingPolicy policy;
   std::string parameters;
@@ -51,7 +51,7 @@ absl::StatusOr<Contender> Enter(const Load& load, const BatchingPolicy& policy) 
   return Contender{policy, DescribePolicy(policy, /*shared_device=*/false), simulated};
 }
 
-// The model first; its parameters come from the plans that are made on the way.
+// The model comes first; its parameters come from the plans that are made during the run.
 absl::StatusOr<std::vector<Contender>> EnterAll(const Load& load, const LoadGrid& grid) {
   TR_ASSIGN_OR_RETURN(const LoadComparison best, CompareWithBaselines(load, grid));
   std::vector<Contender> contenders;

@@ -1,6 +1,6 @@
 // The real cores of scheduler and workers on two devices in simulated time, beside the simulator
-// that the policies were chosen with: what a rule of the real system loses shows without the noise
-// of a machine. Loads of more than one device and no noise only. Rows of part
+// with which the policies were chosen. It shows without machine noise what a rule of the real
+// system loses. Only loads of more than one device and without noise are run. Rows of part
 //   cores        tokens/s of one policy, its share of the simulator's
 //   cores_ratio  the model over a baseline
 // Threads: none.

@@ -20,7 +20,7 @@ namespace json = boost::json;
 constexpr double kAllowedLoss = 0.01;
 constexpr int kMostExactRequests = 16;
 
-// What a part says at its end: how many loads, how many lost too much.
+// The summary of a part: how many loads were run and how many lost too much.
 class Summary {
  public:
   void Add(double loss) {

@@ -11,7 +11,7 @@ namespace tokenrouter {
 absl::Status RunGridPart(const BatchingBenchOptions& options);
 
 // The model against the exact optimum, where it can be computed: loads of at most 16 requests.
-// Noise is left out: the solver knows none.
+// Noise is left out, since the solver does not model it.
 absl::Status RunExactPart(const BatchingBenchOptions& options);
 
 }  // namespace tokenrouter

@@ -1,4 +1,4 @@
-// What a small KV pool of the large model costs, on the real cores in simulated time (see
+// The cost of a small KV pool of the large model, on the real cores in simulated time (see
 // tests/simulation/closed_loop.h). One JSON row per pool.
 //   large_kv_bench [--set=h200] [--devices=2] [--n=32] [--r=0.1] [--pools=1,0.25]
 #include <boost/json/object.hpp>
@@ -62,7 +62,7 @@ absl::Status Print(const ClosedLoopOptions& options, const Typed& typed, double*
 absl::Status Run(int argc, char** argv) {
   ClosedLoopOptions options;
   Typed typed;
-  Settings settings("large_kv_bench", "What a small KV pool of the large model costs, simulated");
+  Settings settings("large_kv_bench", "Simulates the cost of a small KV pool of the large model");
   settings.Add("set", &options.set, "curve set");
   settings.Add("devices", &typed.devices, 1, 2, "1: both models share one");
   settings.Add("n", &options.requests, 1, 4096, "requests that are always live");
@@ -70,7 +70,7 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("new_tokens", &options.new_tokens, 1, 1 << 16, "of a request");
   settings.Add("rounds", &options.rounds, 2, 1000, "times n requests in all");
   settings.Add("pools", &typed.pools, 0.001, 100.0,
-               "list of shares of the KV that all requests would like");
+               "list of shares of the KV that all requests need at their full lengths");
   settings.AddChoice("large_prefill", &typed.prefill, {"lazy", "idle", "eager"},
                      "as of the scheduler");
   settings.Add("place_wait_ms", &typed.place_wait_ms, 0, 1 << 30, "as of the scheduler");

@@ -15,9 +15,9 @@ namespace {
 
 namespace json = boost::json;
 
-// All rows of a small step that are routed leave together, find the large side idle and are back
-// before the next small step ends: nothing waits for a device, so that what a routed token takes
-// beyond one step of each is overhead.
+// All routed rows of a small step leave together, find the large side idle and are back before the
+// next small step ends. Nothing waits for a device, so the time of a routed token beyond one step
+// of each side is overhead.
 constexpr double kSmallMs = 20, kLargeMs = 8;
 constexpr double kRouted = 0.1;
 constexpr int kNewTokens = 2048;

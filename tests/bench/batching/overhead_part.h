@@ -1,5 +1,5 @@
-// What routing adds on real processes, beyond the steps themselves: latency of a routed token with
-// idle and with busy cores, and processor time per token over context and number of requests.
+// The cost of routing on real processes, beyond the steps themselves: latency of a routed token
+// with idle and with busy cores, and processor time per token over context and number of requests.
 // Timed engines whose steps all last the same. One JSON row per load. Threads: the caller's, and
 // those of submit_loop.h.
 #pragma once

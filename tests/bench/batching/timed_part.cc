@@ -21,11 +21,11 @@ namespace {
 namespace json = boost::json;
 using Kind = BatchingPolicy::Kind;
 
-// Long against the prompts, which the simulator does not know.
+// Long compared with the prompts, which the simulator does not model.
 constexpr int kPromptTokens = 4;
 constexpr int kNewTokens = 2048;
 
-// One policy on one load: its processes, what the simulator promises, what was measured.
+// One policy on one load: its processes, the simulator's prediction and the measurement.
 struct Contender {
   std::string name, parameters;
   double simulated = 0;
@@ -133,7 +133,7 @@ absl::Status RunLoad(const BatchingBenchOptions& options, const Load& load) {
   TR_ASSIGN_OR_RETURN(std::vector<Contender> contenders, EnterAll(options, load));
   for (Contender& contender : contenders) {
     TR_RETURN_IF_ERROR(AddBurst(load, options.learn_seconds, &contender));
-    contender.share = {};  // What it learned from is not measured.
+    contender.share = {};  // The learning phase is not measured.
   }
   for (int round = 0; round < options.rounds; ++round) {
     for (size_t i = 0; i < contenders.size(); ++i) {

@@ -25,15 +25,15 @@ struct TimedOptions {
   std::string small, large;  // Curves (libs/synthetic/step_curve.h).
   int devices = 2;
   std::vector<std::string> scheduler_flags = {};
-  int64_t large_kv_tokens = 0;  // 0: out of the way.
-  // By default the large model reads nothing ahead: as in the simulator, it reads what its rows
-  // have not seen.
+  int64_t large_kv_tokens = 0;  // 0: large enough never to limit.
+  // By default the large model does no background prefill: as in the simulator, its rows compute
+  // their own uncomputed tokens.
   std::string large_prefill = "lazy";
 };
 
 class TimedSystem {
  public:
-  // Other limits of the workers are out of the way.
+  // Other limits of the workers are large enough never to apply.
   static absl::StatusOr<TimedSystem> Start(TimedOptions options);
 
   // The scheduler's address is filled in. Fails also when a process has died.

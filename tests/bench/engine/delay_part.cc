@@ -82,7 +82,7 @@ absl::Status MeasureDelay(int port, int round, json::object* row) {
   }
   TR_RETURN_IF_ERROR(read.status());
   TR_RETURN_IF_ERROR(short_one.status());
-  if (before.empty() || meanwhile.empty()) return absl::InternalError("the writers stood still");
+  if (before.empty() || meanwhile.empty()) return absl::InternalError("the decoding rows stalled");
   *row = {{"bench", "engine"},
           {"part", "delay"},
           {"writers", kWriters},

@@ -1,8 +1,8 @@
-// What a long prompt does to others, on real processes with the real large model alone. Rows of
+// The effect of a long prompt on other requests, on real processes in large-only service. Rows of
 // part
-//   delay  rows that write while a prompt of about 4k tokens is read: gaps between their tokens
-//          before and meanwhile; how long the prompt and a short one that came after it waited for
-//          their first tokens, and how long each does alone
+//   delay  decoding rows while a prompt of about 4k tokens is prefilled: gaps between their tokens
+//          before and meanwhile; time to first token of the prompt and of a short one that arrived
+//          after it, and the same of each alone
 #pragma once
 
 #include "absl/status/status.h"

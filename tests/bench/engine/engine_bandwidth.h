@@ -1,6 +1,6 @@
-// The rate at which several threads together read a buffer far larger than any cache: what a step
-// that reads all weights is limited by. Ownership: owns the buffer. Threads: Pass starts its own
-// and joins them. Units: bytes per second.
+// The rate at which several threads together read a buffer far larger than any cache, which limits
+// a step that reads all weights. Ownership: owns the buffer. Threads: Pass starts its own and joins
+// them. Units: bytes per second.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class BandwidthMeter {
   ~BandwidthMeter();
   // Reads the buffer a few times; the best of these.
   double Pass();
-  // Of all passes: others on the machine only lower it. REQUIRES: Pass.
+  // The best of all passes, since other processes only lower it. REQUIRES: Pass.
   double best() const { return best_; }
 
  private:

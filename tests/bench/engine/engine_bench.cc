@@ -1,13 +1,13 @@
 // Our CPU engine beside llama.cpp, in one run. JSON rows, by part:
-//   decode     decode and prefill, same bits against same bits, engines taking turns in each cell
+//   decode     decode and prefill, same bits against same bits, engines alternating in each cell
 //   extend     passes of 8..64 new ids per row, and the best GEMM rate found on this machine
 //   bandwidth  read bandwidth of the machine
 //   prefix     what the prefix cache saves on real processes (no peer)
-//   delay      what a long prompt does to rows that write, on real processes (no peer)
+//   delay      the effect of a long prompt on decoding rows, on real processes (no peer)
 //   engine_bench --small=A.gguf --large=B.gguf --peer=none|PROGRAM [--part=decode,extend]
 //       [--models=small,large] [--formats=int8,int4] [--rows=1,8] [--contexts=64] [--rounds=3]
-// PROGRAM is llama_cpp_peer, which `./tokenrouter bench engine` builds. Wants a quiet machine:
-// others_cpu_share of each row says what others took.
+// PROGRAM is llama_cpp_peer, which `./tokenrouter bench engine` builds. It needs a quiet machine:
+// others_cpu_share of each row is the share that other processes used.
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -94,7 +94,7 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("contexts", &options.contexts, 1, kMostContext,
                "list of tokens of each sequence before the step");
   settings.Add("peer", &typed.peer, "the program llama_cpp_peer, or none");
-  settings.Add("rounds", &options.rounds, 1, 100, "of each cell, the engines taking turns");
+  settings.Add("rounds", &options.rounds, 1, 100, "of each cell, the engines alternating");
   settings.Add("steps", &options.steps, 1, 1024, "decode: steps of a round");
   settings.Add("prompt", &options.prompt, 1, 1024, "decode: ids of the measured prefill");
   settings.Add("threads", &options.threads, 1, 256, "of each engine");
@@ -108,6 +108,6 @@ absl::Status Run(int argc, char** argv) {
 }  // namespace tokenrouter
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // A peer that ended is an error message, not our end.
+  std::signal(SIGPIPE, SIG_IGN);  // A peer that ended must not end this process.
   return tokenrouter::BenchMain(tokenrouter::Run, argc, argv);
 }

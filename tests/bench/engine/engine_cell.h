@@ -1,5 +1,5 @@
-// What one engine did in one cell of engine_bench: rates of its rounds and their row. Threads:
-// none.
+// The results of one engine in one cell of engine_bench: rates of its rounds and their row.
+// Threads: none.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -20,8 +20,8 @@ struct Rates {
   double High() const;
 };
 
-// The share of the machine's processor time that others used while a cell ran: what says whether
-// its figures can be trusted.
+// The share of the machine's processor time that other processes used while a cell ran. It tells
+// whether the figures can be trusted.
 class OthersMeter {
  public:
   // `processes`: those that the cell uses, each once.

@@ -1,5 +1,5 @@
-// Decode and prefill of our engine beside llama.cpp: same bits against same bits, the two taking
-// turns within every cell. A row per engine and cell, and one with the ratio of each cell.
+// Decode and prefill of our engine beside llama.cpp: same bits against same bits, the two
+// alternating within every cell. A row per engine and cell, and one with the ratio of each cell.
 // share_of_bandwidth is what a decode step must read (weights once, each row's KV) per second over
 // the read bandwidth, the best that this run has measured (before each cell).
 #pragma once

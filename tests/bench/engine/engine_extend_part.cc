@@ -65,7 +65,7 @@ struct PassWork {
   double layer_flops, head_flops, layer_bytes, head_bytes;
 };
 
-// What else the machine did in the rounds of a cell, beside the passes themselves.
+// What is measured of the machine in the rounds of a cell, beside the passes themselves.
 class Bounds {
  public:
   explicit Bounds(const PassWork& work) : work_(work) {}

@@ -1,5 +1,5 @@
 // Extend passes, the work of a routed token's catch-up: 8 to 64 new ids over 1 to 16 rows with one
-// choice each, of our engine and of llama.cpp, taking turns. linear_gflops_per_s is the arithmetic
+// choice each, of our engine and of llama.cpp, alternating. linear_gflops_per_s is the arithmetic
 // of the linear layers (the output matrix for the choices only) over the time of the whole pass;
 // share_of_best_gemm is that over the best rate of any library at any size, measured first (rows of
 // part "gemm"). Every round of a cell also measures what bounds the pass, in the same seconds:

@@ -44,7 +44,7 @@ std::vector<Shape> ShapesOf(const ModelDescription& model) {
   return shapes;
 }
 
-// One library with all matrices packed: runs them on so many rows.
+// One library with all matrices packed: runs them on a given number of rows.
 struct Library {
   std::string name;
   bool ours;

@@ -1,6 +1,6 @@
 // How fast this machine's libraries multiply int8 matrices of a model's shapes: our kernel, the
 // XNNPACK inside libtorch, FBGEMM and oneDNN as libtorch calls them. Quantizing the input rows is
-// part of each. Threads: each library's own, `threads` of them; they take turns.
+// part of each. Threads: each library's own, `threads` of them; the libraries alternate.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class GemmMeter {
   static absl::StatusOr<std::unique_ptr<GemmMeter>> Create(const ModelDescription& model,
                                                            int threads);
   ~GemmMeter();
-  // Each library once, in turn. REQUIRES: 1 <= tokens <= kMostTokens.
+  // Each library once, one after the other. REQUIRES: 1 <= tokens <= kMostTokens.
   absl::StatusOr<std::vector<GemmRate>> Measure(int tokens);
   // Medians over `rounds` after one that warms up, per library and number of tokens, ascending.
   absl::StatusOr<std::vector<GemmRate>> MeasureAll(int rounds);

@@ -1,4 +1,4 @@
-// llama.cpp as a MeasuredEngine: the process llama_cpp_peer, told by lines what to do.
+// llama.cpp as a MeasuredEngine: the process llama_cpp_peer, which takes commands as lines.
 // Ownership: owns the process; the destructor closes its input, which ends it, and reaps it.
 #pragma once
 

@@ -1,6 +1,6 @@
-// What loading a model costs: seconds and memory, with the cache of packed weights cold and warm.
+// The cost of loading a model: seconds and memory, with the cache of packed weights cold and warm.
 //   engine_load_bench --model=FILE [--format=int4] [--weight_cache=FOLDER|off] [--warm_starts=2]
-// Prints a JSON row per start, each in a process of its own: seconds until the engine can step,
+// Prints a JSON row per start, each in a separate process: seconds until the engine can step,
 // peak of the process's memory and, at the end, its own and its mapped memory in MB. The first
 // start is cold when FOLDER does not have the model; model files should be in the page cache.
 #include <sys/wait.h>
@@ -55,7 +55,7 @@ absl::Status Load(const Options& options, const char* start_name) {
   return absl::OkStatus();
 }
 
-// In a process of its own, so that nothing of an earlier start counts.
+// Runs in a separate process, so that nothing of an earlier start counts.
 absl::Status LoadInChild(const Options& options, const char* start_name) {
   const pid_t child = fork();
   if (child == 0) {

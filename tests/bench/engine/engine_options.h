@@ -1,4 +1,4 @@
-// What `engine_bench` was asked for. Threads: none.
+// The options of `engine_bench`. Threads: none.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct EngineBenchOptions {
   std::string peer;                  // The program llama_cpp_peer; empty: ours runs alone.
   std::vector<int32_t> rows = {1, 2, 4, 8, 16, 32};
   std::vector<int32_t> contexts = {64, 2048};
-  int32_t rounds = 3;        // Of each cell, the engines taking turns.
+  int32_t rounds = 3;        // Of each cell, the engines alternating.
   int32_t steps = 24;        // Decode steps of a round.
   int32_t prompt = 512;      // Ids of the measured prefill.
   int32_t threads = 2;       // Of each engine.

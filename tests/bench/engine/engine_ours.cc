@@ -21,7 +21,7 @@ constexpr TokenId kFirstId = 1000;  // Ordinary text ids of every model.
 constexpr int kIdRange = 5000;
 constexpr int kMaxStepTokens = 1024;
 constexpr int kFillChunk = 512;
-// Tokens beyond what a row was asked to hold: blocks are whole.
+// Tokens beyond the requested capacity of a row, since blocks are whole.
 constexpr int kSpareTokens = 64;
 
 SequenceId SequenceOf(int row) { return SequenceId{static_cast<uint64_t>(row) + 1}; }

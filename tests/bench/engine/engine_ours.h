@@ -52,7 +52,7 @@ class OurEngine : public MeasuredEngine {
   const ModelDescription model_;
   const std::string format_, kv_format_;
   const double kv_bytes_per_token_;
-  const int rows_;  // Room for.
+  const int rows_;  // Most rows that KV can hold.
   std::vector<TokenId> ids_;
   std::unique_ptr<TorchEngine> engine_;
   SamplingContext sampling_;

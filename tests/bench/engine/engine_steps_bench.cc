@@ -4,8 +4,8 @@
 // A shape: rows of the step, x new ids per row, @ context before the step. Each row: these, best
 // and median milliseconds, ids per second of the median. With --perf_control only what is timed is
 // recorded by a `perf record --delay=-1 --control=fifo:FIFO,FIFO.ack` (tools/flame/flame_graph.py).
-// --kernels forces what would run on another processor: the kernels of all but the linear layers
-// (avx512, avx2, scalar) and those of the linear layers (avx512vnni, avxvnni, avx2, xnnpack).
+// --kernels forces the kernels of another processor: those of all but the linear layers (avx512,
+// avx2, scalar) and those of the linear layers (avx512vnni, avxvnni, avx2, xnnpack).
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -62,7 +62,7 @@ void Step(Engine* engine, int first_row, int rows, const std::vector<TokenId>& i
   TR_CHECK(status.ok()) << status.ToString();
 }
 
-// Of one step, which is taken back.
+// The time of one step, which is undone afterwards.
 double StepMilliseconds(Engine* engine, const Shape& shape, int seed) {
   const std::vector<TokenId> ids = Ids(shape.new_ids, seed);
   const absl::Time start = RealClock::Get().Now();
@@ -123,7 +123,7 @@ absl::Status ForceKernels(const std::string& names, TorchEngineOptions* options)
       absl::StrCat("--kernels: this processor does not run \"", names, "\""));
 }
 
-// Tells a perf that waits for it what to record.
+// Controls what a waiting perf process records.
 class Recording {
  public:
   explicit Recording(const std::string& fifo) {

@@ -1,6 +1,6 @@
 // The dynamically quantized int8 linear layer of libtorch (`quantized::linear_dynamic`), of FBGEMM
 // or of oneDNN, with weights of one scale per output. Its input has one scale for all rows, so it
-// is no batch-invariant choice for an engine: it is a measure of what the machine can do.
+// is no batch-invariant choice for an engine; it only measures what the machine can do.
 // Ownership: owns the packed weights. Threads: libtorch's own, set for the whole process.
 // Errors: UNIMPLEMENTED when this libtorch or processor cannot; the exceptions of libtorch end
 // here.

@@ -12,7 +12,7 @@
 
 namespace tokenrouter {
 
-// Room that an engine is made with.
+// The KV capacity that an engine is made with.
 struct MeasuredSizes {
   int rows = 0;
   int tokens = 0;  // Of each row.
@@ -24,7 +24,7 @@ class MeasuredEngine {
   virtual ~MeasuredEngine() = default;
   // A prompt of `ids` ids on an empty KV, with one choice at its end. Rows are empty afterwards.
   virtual absl::StatusOr<double> Prefill(int ids) = 0;
-  // Gives each of `rows` rows `context` tokens in KV memory of its own.
+  // Gives each of `rows` rows `context` tokens in separate KV memory.
   virtual absl::Status Fill(int rows, int context) = 0;
   // `steps` steps of one id and one greedy choice per row after one that is not timed.
   // REQUIRES: Fill(at least rows, context) came before, here and below.
@@ -32,7 +32,7 @@ class MeasuredEngine {
   // One step of `ids` ids and one greedy choice per row.
   virtual absl::StatusOr<double> Extend(int rows, int context, int ids) = 0;
 
-  // What every step must read of the weights.
+  // The bytes of weights that every step must read.
   virtual double weight_bytes() const = 0;
   virtual double kv_bytes_per_token() const = 0;
   virtual std::string name() const = 0;    // "ours" or "llama.cpp".

@@ -1,4 +1,4 @@
-// What small weights and small KV cost in quality: perplexity of one model on real code in each
+// The quality cost of small weights and small KV: perplexity of one model on real code in each
 // format and in its fp32 reference, on the same tokens, with a paired 95 % interval over texts.
 //   perplexity_bench --model=FILE --texts=HumanEval.jsonl [--tokens=16384] [--format=int4]
 //       [--kv_format=int8] [--join=8]
@@ -78,8 +78,8 @@ absl::StatusOr<std::vector<Ids>> ReadTexts(const Options& options) {
   return texts;
 }
 
-// Teacher-forces up to kRows texts at a time, as KV has room; a text that ends makes room for the
-// next.
+// Teacher-forces up to kRows texts at a time, as KV capacity allows; the end of a text frees
+// capacity for the next one.
 class Scorer {
  public:
   Scorer(Engine* engine, const std::vector<Ids>& texts)

@@ -55,7 +55,7 @@ class Conversations {
  public:
   explicit Conversations(std::unique_ptr<Cluster> cluster) : cluster_(std::move(cluster)) {}
 
-  // Returns once both sides have closed the request: only then the next one finds what it left.
+  // Returns once both sides have closed the request, since only then the next one finds its KV.
   absl::StatusOr<TimedAnswer> Ask(const json::array& messages, json::object routing,
                                   int new_tokens) {
     routing["service_mode"] = "routed";

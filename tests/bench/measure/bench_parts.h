@@ -17,7 +17,7 @@
 
 namespace tokenrouter {
 
-// The exit code of `run`; what went wrong is said on stderr.
+// The exit code of `run`; errors are printed on stderr.
 inline int BenchMain(absl::Status (*run)(int argc, char** argv), int argc, char** argv) {
   const absl::Status status = run(argc, argv);
   if (!status.ok()) std::cerr << status << "\n";

@@ -19,7 +19,7 @@ class CpuMeter {
   absl::Status Start();
   absl::Status Stop();
 
-  // Between Start and Stop, of all cores: share of time that nobody used, in [0, 1].
+  // The share of idle time of all cores between Start and Stop, in [0, 1].
   double idle_share() const { return idle_share_; }
   // Microseconds that process number `index` used, to 10 ms.
   double used_us(size_t index) const { return used_us_[index]; }

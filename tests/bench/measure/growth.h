@@ -15,7 +15,7 @@ struct Growth {
   double half_width95 = INFINITY;  // Of its 95 % interval by Student's t; three points or more.
 };
 
-// Errors of the points count as independent: give means over times longer than what moves them.
+// Errors of the points count as independent, so pass means over times longer than any fluctuation.
 // 0 for fewer than two points. REQUIRES: as many y as x, and no x twice.
 inline Growth GrowthOf(std::span<const double> x, std::span<const double> y) {
   TR_CHECK(x.size() == y.size());

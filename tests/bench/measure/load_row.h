@@ -1,4 +1,4 @@
-// How every row of `batching_bench` about one load begins. Threads: none.
+// The common beginning of every row of `batching_bench` about one load. Threads: none.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -1,5 +1,5 @@
-// What the scheduler costs per token, with scripted workers and one gateway: in process (the core
-// alone) and over real gRPC on loopback (the server in a process of its own). One JSON row each.
+// The scheduler's cost per token, with scripted workers and one gateway: in process (the core
+// alone) and over real gRPC on loopback (the server in a separate process). One JSON row each.
 //   scheduler_bench [--seconds=S] [--workers=N] [--rows=R]
 #include <sys/wait.h>
 #include <time.h>
@@ -110,7 +110,7 @@ class InProcess : public Output {
   void ToCore(const wire::GatewayFrame& frame) {
     Measured([&] { core_.OnGatewayFrame(1, frame, absl::Now()); });
   }
-  // The scripted peers read inside Flush; what they cost there is counted too.
+  // The scripted peers read inside Flush; their cost there is counted too.
   template <typename Action>
   void Measured(const Action& action) {
     const double before = CpuSeconds(CLOCK_THREAD_CPUTIME_ID);
@@ -131,7 +131,7 @@ class InProcess : public Output {
 using WorkerStream = ClientStream<wire::WorkerFrame, wire::CommandFrame>;
 using GatewayStream = ClientStream<wire::GatewayFrame, wire::SchedulerFrame>;
 
-// Steps at once whenever it may, or only when told.
+// Steps at once whenever it may, or only on request.
 class RemoteWorker {
  public:
   RemoteWorker(wire::Scheduler::Stub* stub, ScriptedWorker worker, bool eager)
@@ -230,7 +230,8 @@ class ServerProcess {
   [[noreturn]] static void Serve(int pipe_end) {
     SchedulerOptions options;
     options.listen = options.admin = "127.0.0.1:0";
-    // Left to the controller, one scripted large worker would soon write everything.
+    // The service mode is forced, since the scheduler would soon choose large-only service for one
+    // scripted large worker.
     options.core.forced_mode = ServiceMode::kRouted;
     const auto server = SchedulerServer::Start(options);
     TR_CHECK(server.ok()) << server.status();
@@ -289,7 +290,7 @@ Row RunOverGrpc(const Setup& setup, const ServerProcess& server) {
 
 absl::Status Run(int argc, char** argv) {
   Setup setup;
-  Settings settings("scheduler_bench", "What the scheduler costs per token");
+  Settings settings("scheduler_bench", "Measures the scheduler's cost per token");
   settings.Add("seconds", &setup.seconds, 1, 600, "measured, of each row");
   settings.Add("workers", &setup.workers, 1, 1024, "small ones; a large one beside them");
   settings.Add("rows", &setup.rows, 1, 256, "of a frame; also requests per small worker");

@@ -1,6 +1,6 @@
-// Peers of the scheduler that follow the protocol and compute nothing, as fast as they are asked:
-// what a bench of the scheduler needs around it.
-// Threads: not thread-safe; one thread, or one stream's callbacks, per object.
+// Peers of the scheduler for its bench. They follow the protocol, compute nothing and answer as
+// fast as they are asked. Threads: not thread-safe; one thread, or one stream's callbacks, per
+// object.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace tokenrouter::bench {
 
-// Writes one token per row and step. A small worker lets every `hand_off_every`-th token of a
-// request go to the large side; a large worker writes one token and hands back.
+// Decodes one token per row and step. A small worker hands off every `hand_off_every`-th token of a
+// request to the large side; a large worker decodes one token and hands back.
 class ScriptedWorker {
  public:
   // `hand_off_every` 0: never.
@@ -46,7 +46,7 @@ class ScriptedWorker {
   uint64_t term_ = 0;
   uint64_t steps_ = 0;
   std::map<uint64_t, Row> sequences_;
-  uint64_t last_ = 0;  // Rows take turns when more are ready than a frame holds.
+  uint64_t last_ = 0;  // Rows alternate when more are ready than a frame holds.
   std::vector<uint64_t> closed_;
 };
 
@@ -61,7 +61,7 @@ class ScriptedGateway {
 
   wire::GatewayFrame Hello() const;
   void Apply(const wire::SchedulerFrame& frame);
-  // What is to be said: submits and, when `acknowledge`, acknowledgements.
+  // The frame to send: submits and, when `acknowledge`, acknowledgements.
   std::optional<wire::GatewayFrame> Take(bool acknowledge);
 
   uint64_t tokens() const { return tokens_; }

@@ -24,7 +24,7 @@ constexpr size_t kMaxFrames = 1 << 16;
 constexpr int kAckEvery = 16;
 constexpr char kSmallAuthor = 1, kLargeAuthor = 2;
 constexpr absl::Duration kSilence =
-    absl::Seconds(30);  // No frame for so long: the system has stopped.
+    absl::Seconds(30);  // Without a frame for this long the system has stopped.
 
 double Percentile(std::vector<float>* values, double share) {
   if (values->empty()) return 0;
@@ -96,7 +96,7 @@ class SubmitLoop {
     return absl::OkStatus();
   }
 
-  // One place of the closed loop. Handles of place i are i + 1, i + 1 + requests, ...
+  // One slot of the closed loop. Handles of slot i are i + 1, i + 1 + requests, ...
   struct Live {
     uint64_t handle = 0;
     absl::Time last_chunk;

@@ -1,6 +1,6 @@
-// Step times of an engine, measured, as a cost over (rows, new ids), and what the best possible
-// batching makes of two of them. Threads: CurveMeter calls the engine from its caller's thread; the
-// rest is pure.
+// Measured step times of an engine, as a cost over (rows, new ids), and the rate of the best
+// possible batching on two of them. Threads: CurveMeter calls the engine from its caller's thread;
+// the rest is pure.
 #pragma once
 
 #include <map>
@@ -13,12 +13,12 @@
 
 namespace tokenrouter {
 
-// t(rows, ids) = one_row(ids) + (one_id(rows) - one_row(rows)): the cost of reading ids, plus what
-// more choices cost. Piecewise linear between measured points, extended by the last slope.
+// t(rows, ids) = one_row(ids) + (one_id(rows) - one_row(rows)): the cost of computing ids, plus
+// that of more choices. Piecewise linear between measured points, extended by the last slope.
 // Milliseconds.
 struct MeasuredCurve {
-  std::map<int64_t, double> one_row;  // One row of so many new ids.
-  std::map<int64_t, double> one_id;   // So many rows of one new id.
+  std::map<int64_t, double> one_row;  // One row, by its number of new ids.
+  std::map<int64_t, double> one_id;   // Rows of one new id each, by their number.
   double Milliseconds(int rows, int64_t ids) const;
   // Adds `share` of each time of `other`: shares that sum to one make a mean.
   void Add(const MeasuredCurve& other, double share);

@@ -4,12 +4,12 @@
 //   serve_bench --small=A.gguf --large=B.gguf [--clients=1,2,4,8,16] [--rounds=4]
 //       [--requests=1] [--new_tokens=128]  of each client and burst; of each request
 //
-//   large_alone  the same engine and processes; the large model writes everything
-//   routed       the algorithm alone decides who writes
+//   large_alone  the same engine and processes in large-only service
+//   routed       the algorithm alone decides which side decodes
 //   controller   the scheduler chooses between the two
 //   greedy       routed, on a scheduler that lets nothing wait
 //   small_alone  with --small_alone
-//   core_each    with --core_each: routed, no turns; each worker has one thread
+//   core_each    with --core_each: routed, without leases; each worker has one thread
 // Before its bursts count, the controller has served two of them at this number of clients.
 // The bound is the rate of the best threshold on step curves that are measured between the bursts,
 // since the machine's memory changes its speed by the minute.
@@ -79,8 +79,8 @@ json::object With(json::object routing, const char* service_mode) {
   return routing;
 }
 
-// Clusters of one algorithm. What a controller learns from is its own load only: it has its own
-// cluster, and both start anew with each algorithm.
+// Clusters of one algorithm. A controller learns from its own load only: it has its own cluster,
+// and both are restarted for each algorithm.
 struct Clusters {
   std::unique_ptr<Cluster> plain, controller, greedy, core_each;  // The last may be missing.
 };
@@ -102,7 +102,7 @@ std::vector<ServedSystem> Systems(const Clusters& clusters, const Algorithm& alg
   return systems;
 }
 
-// Both models in this process, to measure what their steps cost right now.
+// Both models in this process, to measure the current cost of their steps.
 class Curves {
  public:
   static absl::StatusOr<Curves> Load(const Options& options) {
@@ -118,7 +118,7 @@ class Curves {
     return curves;
   }
 
-  // Adds a share of what small and large cost now.
+  // Adds a share of the current costs of small and large.
   absl::Status AddTo(MeasuredCurve curves[2], double share) {
     for (size_t i = 0; i < sides_.size(); ++i) {
       TR_ASSIGN_OR_RETURN(const MeasuredCurve now, sides_[i].meter->Measure(kRepeats));
@@ -252,7 +252,7 @@ absl::Status Run(int argc, char** argv) {
   settings.Add("rounds", &options.rounds, 1, 100, "bursts per cell, interleaved over the systems");
   settings.Add("threads", &options.threads, 1, 256, "compute threads of each worker");
   settings.AddChoice("algorithm", &options.algorithm, {"both", "random", "entropy"}, "that routes");
-  settings.Add("core_each", &options.core_each, "also routed without turns, a core each");
+  settings.Add("core_each", &options.core_each, "also routed without leases, a core each");
   settings.Add("small_alone", &options.small_alone, "also the small model alone");
   TR_ASSIGN_OR_RETURN(const bool go_on, settings.Parse(argc, argv));
   if (!go_on) return absl::OkStatus();

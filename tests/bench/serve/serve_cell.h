@@ -13,13 +13,13 @@
 
 namespace tokenrouter {
 
-// What serves: requests of one kind to one cluster.
+// A served system: requests of one kind to one cluster.
 struct ServedSystem {
   std::string name;
   std::string algorithm;  // As the rows call it.
   boost::json::object routing;
   Cluster* cluster = nullptr;
-  bool one_mode = true;  // False: the scheduler chooses, and no bound says what it could make.
+  bool one_mode = true;  // False: the scheduler chooses, and there is no bound on its rate.
 };
 
 class ServeCell {
@@ -27,16 +27,16 @@ class ServeCell {
   // The burst's tokens and times, and what the workers counted meanwhile.
   absl::Status Add(const ServedSystem& system, const BurstOptions& burst);
 
-  // Of the last burst: tokens per second while everybody only wrote (serve_load.h; 0: never), and
-  // from first send to last token.
+  // Of the last burst: tokens per second while every client was only decoding (serve_load.h; 0:
+  // never), and from first send to last token.
   double last_decode_per_s() const { return last_decode_per_s_; }
   double last_tokens_per_s() const { return last_tokens_per_s_; }
   double decode_per_s() const { return decode_seconds_ > 0 ? decode_tokens_ / decode_seconds_ : 0; }
   double tokens_per_s() const { return tokens_ / seconds_; }
 
   // `curves`: small and large, measured between its bursts; the bound is the rate of the best
-  // threshold on them at the share of large tokens while everybody only wrote, with no overhead at
-  // all. REQUIRES: a burst was added.
+  // threshold on them at the share of large tokens while every client was only decoding, with no
+  // overhead at all. REQUIRES: a burst was added.
   boost::json::object Row(const ServedSystem& system, int clients,
                           const MeasuredCurve curves[2]) const;
 

@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<TimedStream>> Follow(const BurstOptions& options, int
   return answers;
 }
 
-// When neither model has any of its prompt left to read.
+// The time from which neither model has uncomputed tokens of its prompt.
 absl::Time BeginsDecoding(const TimedStream& answer) {
   const auto& authors = answer.answer.authors;
   const auto large = std::find(authors.begin(), authors.end(), "large");

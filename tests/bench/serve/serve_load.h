@@ -23,9 +23,10 @@ struct Burst {
   int tokens = 0;
   int large_tokens = 0;
   double seconds = 0;  // From the first request sent to the last token.
-  // What came while every client only wrote: nobody had a prompt to read any more, in either model.
-  // A client writes from its first token of the large model, or its first token where the large
-  // model writes none of the answer, to the last one of that answer. None: they never all did.
+  // The tokens that arrived while every client was only decoding, so that no prompt was prefilled
+  // in either model. A client decodes from its first token of the large model, or its first token
+  // where the large model generates none of the answer, to the last one of that answer. None: they
+  // never all did.
   int decode_tokens = 0;
   int decode_large_tokens = 0;
   double decode_seconds = 0;

@@ -1,5 +1,5 @@
-// Mixed load on the four real processes for a long time: does their memory stay flat, and are the
-// answers the same ones all along?
+// Runs a mixed load on the four real processes for a long time and checks that their memory stays
+// flat and that the answers never change.
 //   soak_bench --small=A.gguf --large=B.gguf [--minutes=30] [--clients=4] [--engine=torch]
 // The load: soak_requests.h and soak_load.h, on KV pools too small for it. --engine=timed replaces
 // the models by hash tokens at once: the same for the other parts, many more requests.
@@ -91,7 +91,7 @@ double Rounded(double value) { return std::round(value * 1e3) / 1e3; }
 
 void Print(const json::object& row) { std::cout << json::serialize(row) << std::endl; }
 
-// What one process used, in means over spans of about a minute.
+// The usage of one process, in means over spans of about a minute.
 class UsageHistory {
  public:
   absl::Status Sample(pid_t process) {

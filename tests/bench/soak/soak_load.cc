@@ -27,7 +27,7 @@ constexpr int kSlow = 5;
 constexpr int kMostEventsBeforeCancel = 12;
 constexpr int kEventsBeforePause = 3;
 constexpr absl::Duration kPause = absl::Seconds(3);
-// For hours of load on a machine that others use too; only the patience of clients.
+// How long clients wait; the machine may be shared during hours of load.
 constexpr absl::Duration kPatience = absl::Minutes(10);
 constexpr int kNever = std::numeric_limits<int>::max();
 

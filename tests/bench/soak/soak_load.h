@@ -1,7 +1,7 @@
-// Clients of a gateway that keep asking, cancel, read slowly and send bad requests; and what came
-// of it. Answers that are promised to be the same each time are compared with the first one.
-// Ownership: owns the clients' threads. Threads: Counts from any; the rest from the owner's. What
-// went wrong is said on stderr, the first kMostProblems.
+// Clients of a gateway that keep asking, cancel, read slowly and send bad requests, and the counts
+// of their results. Answers that are promised to be the same each time are compared with the first
+// one. Ownership: owns the clients' threads. Threads: Counts from any; the rest from the owner's.
+// The first kMostProblems errors are printed on stderr.
 #pragma once
 
 #include <atomic>
@@ -22,14 +22,14 @@ struct SoakCounts {
   int64_t differing = 0;    // or not.
   int64_t cancelled = 0;    // Connections dropped; what had come was the start of the first answer.
   int64_t refused = 0;      // Bad requests, refused as they must be.
-  int64_t turned_away = 0;  // Waited in vain for room (429), as a full system may answer.
+  int64_t turned_away = 0;  // Refused with 429 after waiting for capacity, as a full system may.
   int64_t failed = 0;       // Everything else, differing answers too.
   int64_t tokens = 0, large_tokens = 0, prompt_tokens = 0;  // Of answers to the end.
 };
 
 class SoakLoad {
  public:
-  // Starts the clients. `seed`: of what they choose.
+  // Starts the clients. `seed` determines what they choose.
   SoakLoad(int http_port, int clients, uint64_t seed);
   ~SoakLoad() { Stop(); }
 

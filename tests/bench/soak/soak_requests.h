@@ -1,4 +1,4 @@
-// What the clients of soak_bench ask for. Threads: none, all functions are pure.
+// The requests of the clients of soak_bench. Threads: none, all functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace tokenrouter {
 
 struct SoakRequest {
   ChatRequest chat;
-  // The tokens are promised to be the same each time: the request says who decides who writes
-  // (`service_mode`), and one numerics class serves it.
+  // The tokens are promised to be the same each time: the request sets `service_mode`, and one
+  // numerics class serves it.
   bool repeatable = false;
   bool may_stream_only = false;  // Too long for an answer that comes as a whole.
 };
 
-// How many different requests there are that come again and again.
+// The number of different requests that recur.
 inline constexpr int kSoakRequests = 48;
 // Prompts of 60 to 1,500 ids; every algorithm; greedy and sampled; some with stop strings or in a
 // service mode. The same for the same index. REQUIRES: 0 <= index < kSoakRequests.

@@ -1,14 +1,14 @@
-// llama.cpp as engine_bench drives it: one process that runs one model and times what it is told.
+// llama.cpp as engine_bench drives it: one process that runs one model and times its commands.
 //   llama_cpp_peer quantize IN OUT FTYPE    writes OUT, the weights of IN in llama.cpp's type FTYPE
-//   llama_cpp_peer serve MODEL THREADS SEQUENCES TOKENS    room for SEQUENCES of TOKENS each
-// serve says "ready WEIGHT_BYTES KV_BYTES" (read by every step; KV of one token) and then answers
+//   llama_cpp_peer serve MODEL THREADS SEQUENCES TOKENS    holds SEQUENCES of TOKENS each
+// serve prints "ready WEIGHT_BYTES KV_BYTES" (read by every step; KV of one token) and then answers
 // each line of its input with "ms X" or "error TEXT":
 //   prefill IDS               empties the KV, then one prompt of IDS ids, logits of the last
 //   fill ROWS CONTEXT         ROWS sequences with CONTEXT tokens each; not timed
 //   decode ROWS CONTEXT STEPS STEPS steps of one id per row after one that is not timed, each with
 //                             the greedy choice of every row; the KV is then as before
 //   extend ROWS CONTEXT IDS   one step of IDS ids per row, logits of each row's last
-// Settings are llama.cpp's defaults; every sequence has KV memory of its own (as its server has
+// Settings are llama.cpp's defaults; every sequence has separate KV memory (as its server has
 // with more than one slot and no unified cache), which is the faster way for unrelated rows.
 #include <ggml.h>
 #include <gguf.h>
