@@ -1,4 +1,4 @@
-"""The flame graph of an engine's step, and a JSON row of what its parts cost.
+"""The flame graph of an engine's step, and a JSON row of the costs of its parts.
 
   python3 tools/flame/flame_graph.py --model=FILE --shape=1x1@512 --svg=step.svg
 
@@ -59,7 +59,7 @@ def filtered(program: str, text: str, *flags: str) -> str:
 
 
 def short_name(frame: str) -> str:
-    """Without namespaces and types of template arguments: what fits into a box."""
+    """The name without namespaces and types of template arguments, so that it fits into a box."""
     frame = frame.replace("(anonymous namespace)::", "").replace("tokenrouter::", "")
     if frame.startswith("ThreadPool::For<"):
         return "ThreadPool::For"

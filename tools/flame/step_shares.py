@@ -1,4 +1,4 @@
-"""What the parts of an engine's step cost, out of folded stacks (one line per stack: frames from the
+"""The cost of the parts of an engine's step, from folded stacks (one line per stack: frames from the
 outermost, separated by semicolons, then a number).
 
 Only the thread that makes the step counts: it takes part in all work, so that its time is the step's
@@ -53,7 +53,7 @@ def not_unwound(folded: str) -> float:
 
 
 def part_of(stack: tuple[str, ...]) -> str:
-    """The one of PARTS that the stack's innermost frame works for."""
+    """The one of PARTS to which the stack's innermost frame belongs."""
 
     def has(names) -> bool:
         return any(name in frame for frame in stack for name in names)
@@ -83,5 +83,5 @@ def shares(stacks: dict[tuple[str, ...], int]) -> dict[str, float]:
 
 
 def outside_linear(parts: dict[str, float]) -> float:
-    """What is no work on a matrix, nor waiting for its end."""
+    """Time that is neither work on a matrix nor waiting for its end."""
     return 1 - sum(parts[part] for part in ("linear", "head", "wait_in_linear"))

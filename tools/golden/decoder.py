@@ -48,7 +48,7 @@ def rotary_tables(length, dim, config, dtype):
 
 
 def rotate(x, cos, sin):
-    """x [heads, positions, dim]: channel i turns with channel i + dim/2."""
+    """x [heads, positions, dim]: channel i rotates with channel i + dim/2."""
     first, second = np.split(x, 2, axis=-1)
     return np.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
 
@@ -74,7 +74,7 @@ class Decoder:
         return x.reshape(x.shape[0], heads, self.dim).swapaxes(0, 1)
 
     def head_norm(self, x, name):
-        """Qwen3 norms every query and key head before it is turned."""
+        """Qwen3 norms every query and key head before the rotation."""
         weight = self.tensors.get(name + ".weight")
         return x if weight is None else rms_norm(x, weight, self.config["rms_norm_eps"])
 

@@ -5,7 +5,7 @@ Needs numpy, the write_tiny_model binary, and, for the real model, SmolLM2-135M-
   make_golden.py --writer build/release/bin/write_tiny_model --smollm2 MODEL.gguf \\
                  --out tests/engine/golden
 Weights are those of the file, exactly dequantized; arithmetic is float64, so that a file is the
-truth that float32 engines are compared with. A file holds:
+reference with which float32 engines are compared. A file holds:
   model           with sizes and seed of a tiny model, or sha256 of the real file
   usable_ids      tokenizer size: rows above it are padding
   prompt          token ids

@@ -1,4 +1,4 @@
-"""Our own rules for deploy/k8s, beyond what a schema can say.
+"""Our own rules for deploy/k8s, beyond what a schema can express.
 
 Pods: Pod Security `restricted`, a read-only root, no API token, all three probes, memory limits, a
 grace period that holds preStop and drain. References: services, probes and ports by name, config

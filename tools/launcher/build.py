@@ -41,7 +41,7 @@ def build(places: Places, preset: str, targets: list[str], console: Console) -> 
 
 
 def run_ninja(folder: Path, targets: list[str], name: str, console: Console) -> None:
-    """Builds in a configured folder that the person knows as `name`."""
+    """Builds in a configured folder; messages call it `name`."""
     began = console.elapsed()
     steps = 0
 

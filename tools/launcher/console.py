@@ -1,4 +1,4 @@
-"""What the person sees: stage headings with elapsed time, one progress line, questions, colours.
+"""Console output: stage headings with elapsed time, one progress line, questions, colours.
 
 On a terminal the progress line is rewritten in place; elsewhere (a log, CI) a line is printed at
 most every QUIET_INTERVAL_S seconds, so that a long download or build is visible and does not flood

@@ -87,7 +87,7 @@ def start(run: Path, plan: Plan, detached: bool) -> Deployment:
 
 
 def failure_text(run: Path, state: RunState, code: int) -> str:
-    """Who ended, why, and its last log lines."""
+    """Which process ended, why, and its last log lines."""
     if not state.failed_process:
         return (
             f"the supervisor ended with {describe_exit(code)}.\n"

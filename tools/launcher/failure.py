@@ -1,10 +1,10 @@
-"""The two ways a verb ends badly. main.py prints them as one line; nothing else in the launcher
+"""The two kinds of failure of a verb. main.py prints them as one line; nothing else in the launcher
 exits.
 """
 
 
 class Failure(Exception):
-    """Something in the world went wrong. The message says what, where and the fix; exit code 1."""
+    """The environment failed. The message says what, where and the fix; exit code 1."""
 
 
 class UsageError(Exception):

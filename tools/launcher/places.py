@@ -1,4 +1,4 @@
-"""Where things live: the checkout, TOKENROUTER_HOME, and the run folder of this checkout."""
+"""The folders in use: the checkout, TOKENROUTER_HOME, and the run folder of this checkout."""
 
 import hashlib
 import os

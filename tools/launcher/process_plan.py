@@ -133,7 +133,7 @@ def _engine_flags(
         if engine.threads is not None
         else settings.value(process, "threads", default_threads())
     )
-    # One key for both workers: they share this machine's cores and compute under leases.
+    # One key for both workers: they share this machine's cores under leases.
     return [
         ("engine", settings.value(process, "engine", "torch")),
         model,
@@ -144,7 +144,7 @@ def _engine_flags(
 
 
 def default_threads() -> str:
-    """Both workers may use every core: only the one with the lease computes."""
+    """Both workers may use every core, since leases let only one compute at a time."""
     return str(len(os.sched_getaffinity(0)))
 
 

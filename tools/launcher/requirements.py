@@ -1,5 +1,5 @@
-"""What must be on the machine before a build, a start or a test; what is missing is said, asked
-for, installed.
+"""The requirements of a build, a start or a test; what is missing is listed and, on agreement,
+installed.
 """
 
 from collections.abc import Callable
@@ -19,8 +19,8 @@ from versions import Versions
 
 @dataclass(frozen=True)
 class Missing:
-    """One thing to install: what the person reads, and what does it. Order matters: pip comes with
-    Debian's.
+    """One thing to install: its description and its installer. Order matters, since pip is one of
+    the Debian packages.
     """
 
     text: str
@@ -29,7 +29,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a verb stands on."""
+    """The requirements of a verb."""
 
     models: tuple[str, ...] = ("small", "large")
     test: bool = False
@@ -100,7 +100,7 @@ def find_missing(
 
 
 def bring(places: Places, versions: Versions, console: Console, needs: Needs, yes: bool) -> None:
-    """Installs what is missing, nothing twice. Raises Failure when nobody agreed."""
+    """Installs what is missing, nothing twice. Raises Failure without agreement."""
     missing = find_missing(places, versions, console, needs)
     if not missing:
         return

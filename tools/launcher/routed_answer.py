@@ -1,4 +1,4 @@
-"""Streams one chat completion from the gateway and shows who wrote each token."""
+"""Streams one chat completion from the gateway and shows the author of each token."""
 
 import http.client
 import json
@@ -10,7 +10,7 @@ from failure import Failure
 from process_plan import Plan, split_address
 
 CONNECT_TIMEOUT_S = 5.0
-TOKEN_TIMEOUT_S = 120.0  # a long prompt on a slow machine is read before the first token
+TOKEN_TIMEOUT_S = 120.0  # a long prompt on a slow machine is prefilled before the first token
 # All but tab and line feed.
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 ROUTING = {"algorithm": "entropy", "threshold": 0.45}

@@ -1,5 +1,5 @@
-"""state.json in the run folder: what the supervisor last knew. Written by it alone, read by every
-verb.
+"""state.json in the run folder: the last state that the supervisor knew. Only the supervisor writes
+it; every verb reads it.
 
 Phases: starting -> ready -> stopping -> stopped, and failed from any of the first two. A process is
 identified by its id and its start time, so a recycled id is never mistaken for one of ours.
@@ -16,7 +16,7 @@ class ProcessState:
     started: int  # clock ticks since boot, from /proc
     admin: int
     state: str = "starting"  # starting, not ready, ready, ended
-    detail: str = ""  # what /readyz says while not ready
+    detail: str = ""  # the message of /readyz while not ready
     ready_after_s: float | None = None
 
 

@@ -1,9 +1,9 @@
-"""Starts the processes of plan.json, watches them, and stops all when one dies or it is told to.
+"""Starts the processes of plan.json, watches them, and stops all when one dies or on a signal.
 
 usage: supervise.py RUN_FOLDER {attached|detached}
 
-It is the leader of one session that holds all processes: the kernel's autogroup scheduling then
-weighs them against each other and not as separate logins. Attached, it stops when its standard
+It is the leader of one session that holds all processes, so that the kernel's autogroup scheduling
+weighs them against each other and not as separate logins. When attached, it stops when its standard
 input closes, so nothing outlives a launcher that was killed. Children die with it (parent death
 signal).
 """

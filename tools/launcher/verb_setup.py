@@ -1,4 +1,4 @@
-"""setup: says what is missing and installs it."""
+"""setup: lists what is missing and installs it."""
 
 from command_line import Arguments, Flag, Verb
 from console import Console
@@ -18,7 +18,7 @@ def run(arguments: Arguments) -> int:
 
 VERB = Verb(
     name="setup",
-    about="install what builds, runs and tests stand on",
+    about="install the requirements of builds, runs and tests",
     run=run,
     flags=(
         Flag("--yes", "agree to installing"),

@@ -36,7 +36,7 @@ def run(arguments: Arguments) -> int:
 
 
 def program_flags(arguments: Arguments) -> list[str]:
-    """The program takes name=value only."""
+    """The program accepts only name=value."""
     flags = [f"{name}={value}" for name, value in arguments.values.items()]
     return flags + [f"{name}=true" for name in sorted(arguments.switches)]
 

@@ -2,7 +2,7 @@
 
 The tags are fixed (CPython 3.11, x86-64, glibc up to Debian 12's), so the same files come whatever
 Python runs the launcher. A finished wheel is kept in the download folder until its user removes it:
-an interrupted install goes on where it stopped.
+an interrupted install continues where it stopped.
 """
 
 import hashlib
@@ -78,7 +78,7 @@ def _download(wheel: Wheel, folder: Path, path_of, command_of) -> Path:
 def downloaded_bytes(folder: Path) -> int:
     """Finished and growing packages in `folder`."""
     total = 0
-    for where, _, names in os.walk(folder):  # goes on when pip removes a folder meanwhile
+    for where, _, names in os.walk(folder):  # continues when pip removes a folder meanwhile
         for name in names:
             if name.endswith((".whl", ".tar.gz")):
                 try:

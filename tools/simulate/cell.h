@@ -1,4 +1,4 @@
-// One cell of `simulate`: a load under a policy, next to the large model alone and to the optimum.
+// One cell of `simulate`: a load under a policy, beside large-only service and the optimum.
 // Threads: pure.
 #pragma once
 
@@ -20,7 +20,7 @@ struct Cell {
   BatchingPolicy policy;  // The best of that family; greedy where the tuner found nothing better.
   SimulationResult simulated;
   double large_alone_per_s = 0;
-  // Nothing: not computable for this load. See tools/simulate/optimum.h.
+  // No value: it is not computable for this load. See tools/simulate/optimum.h.
   std::optional<double> optimal_per_s;
   std::optional<double> gap_to_optimum;
 

@@ -31,7 +31,7 @@ TEST(CellTest, RowsSayWhatWasAskedAndWhatWasUsed) {
   TR_ASSERT_OK_AND_ASSIGN(const auto cells, SimulateLoad(Options(2), 1, .1));
   const boost::json::object row = JsonRow(cells[0], Options(2));
   EXPECT_EQ(row.at("policy").as_string(), "model");
-  EXPECT_EQ(row.at("parameters").as_string(), "model: greedy");  // One request waits for nobody.
+  EXPECT_EQ(row.at("parameters").as_string(), "model: greedy");  // A single request never waits.
   EXPECT_NEAR(row.at("multiple_of_large_alone").as_double(), 3.25, 0.1);
   EXPECT_TRUE(row.at("gap_to_optimum").is_double());
   EXPECT_THAT(TableLine(cells[1], Options(2)), HasSubstr("greedy"));

@@ -55,8 +55,8 @@ std::string Rule(const Scale& scale, double value, absl::string_view style) {
                          scale.Y(value), kWidth - kRight, scale.Y(value), style);
 }
 
-// The smallest of 1, 2, 5, 10, ... units of the last shown decimal that gives few enough lines:
-// what a label says is then exactly where its line is.
+// The smallest of 1, 2, 5, 10, ... units of the last shown decimal that gives few enough lines, so
+// that each label is exact for its line.
 double GridStep(double span, int decimals) {
   for (double unit = std::pow(10.0, -decimals);; unit *= 10) {
     for (const double step : {unit, 2 * unit, 5 * unit}) {

@@ -1,4 +1,4 @@
-// simulate: what routed decoding would give on measured or assumed step curves.
+// simulate: the predicted rate of routed decoding on measured or assumed step curves.
 //   simulate --set=h200 --n=1,16,64 --r=0.1 --devices=1 --policy=all
 //   simulate --small=base=3,id=.01 --large=base=15,row=.02,id=.128 --n=8 --json=true
 #include <boost/json/serialize.hpp>

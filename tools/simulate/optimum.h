@@ -19,8 +19,8 @@ struct Optimum {
 };
 
 // nullopt for more requests than can be solved (16 on two devices; 512 on a shared one, 64 for q <
-// 1), with a handoff latency or several workers of a side, which the solvers do not know, and where
-// the solver does not converge.
+// 1), with a handoff latency or several workers of a side, which the solvers do not model, and
+// where the solver does not settle.
 absl::StatusOr<std::optional<Optimum>> FindOptimum(const SimulationSetup& setup);
 
 // Share of the optimum that the best policy of a family misses; slightly below 0 within the error

@@ -1,5 +1,5 @@
-// Draws simulated cells as an SVG: multiples of the large model alone over the number of requests,
-// one line per policy and routing share. Threads: pure.
+// Draws simulated cells as an SVG: multiples of large-only service over the number of requests, one
+// line per policy and routing share. Threads: pure.
 #pragma once
 
 #include <string>

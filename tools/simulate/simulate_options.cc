@@ -115,12 +115,12 @@ absl::StatusOr<std::optional<SimulateOptions>> ParseSimulateOptions(int argc,
   settings.Add("small_workers", &options.small_workers, 1, 64, "each on a dedicated device");
   settings.Add("large_workers", &options.large_workers, 1, 64, "each on a dedicated device");
   settings.Add("distributed", &options.distributed,
-               "small workers decide alone, from what they are told of the large side's steps");
+               "small workers decide alone, from the messages about the large side's steps");
   settings.Add("noise", &options.noise, 0.0, 1.0, "relative spread of step times");
   settings.Add("hop_ms", &options.hop_ms, 0.0, 1000.0,
-               "handoff latency between the models, or time that a change of leases takes");
+               "handoff latency of a row between the models, or of a change of the lease");
   settings.Add("max_step_ms", &options.max_step_ms, 0.0, 1e6,
-               "a step takes rows as far as it lasts no longer; 0: all that wait");
+               "a step takes rows only while it lasts no longer; 0: all that wait");
   settings.Add("seconds", &options.seconds, 1.0, kLongestSeconds, "simulated time of a cell");
   settings.Add("seed", &typed.seed, 0, INT64_MAX, "of the random numbers");
   settings.Add("json", &options.json, "print JSON rows instead of a table");

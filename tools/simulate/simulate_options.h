@@ -1,4 +1,4 @@
-// What `simulate` was asked for: step curves, loads and policies, as flags
+// The options of `simulate`: step curves, loads and policies, as flags
 // (libs/config/settings.h).
 // --n, --r and --policy take comma-separated lists; each combination is one cell. Threads: none.
 // Errors: INVALID_ARGUMENT naming the flag, its value and the range.

@@ -1,4 +1,4 @@
-"""up, status, chat, logs and down as a person runs them, with fake binaries on free ports."""
+"""Tests up, status, chat, logs and down from the user's view, with fake binaries on free ports."""
 
 import os
 import signal
