@@ -1,6 +1,6 @@
 // Scores batching policies for a load by short simulations in two rounds: all candidates briefly,
 // the best few at length. Every candidate of a round sees the same random numbers. Threads: pure.
-// Cost: bounded by the steps and rows simulated, whatever the load is.
+// Cost: bounded by the steps and rows simulated, independently of the load.
 #pragma once
 
 #include <cstdint>

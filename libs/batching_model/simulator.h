@@ -18,7 +18,7 @@ using StepCost = std::function<double(int rows, int64_t new_ids)>;
 
 struct BatchingPolicy {
   enum class Kind {
-    kGreedy,        // Whatever is ready, at once; on a shared device the large side first.
+    kGreedy,        // Run all ready rows at once; on a shared device the large side first.
     kStatic,        // Wait for m_small, m_large rows.
     kFixedWait,     // Wait until the oldest ready row has waited for a fixed time.
     kLongestQueue,  // Shared device: serve the longer queue. Two devices: greedy.

@@ -150,10 +150,10 @@ void StepTimeEstimator::Observe(int rows, int64_t new_ids, double milliseconds) 
   if (observations_ > 0) {
     // A step that taught much was predicted from little data, so its error says less about the
     // spread. The share of new information in it is 1 - shape' information^-1 shape.
-    const double news =
+    const double new_share =
         std::max(0.0, 1.0 - Dot(shape, SolveActive(information_, shape, kAllTerms)));
-    squares_ = kForgetting * squares_ + news * news * error * error;
-    weight_ = kForgetting * weight_ + news;
+    squares_ = kForgetting * squares_ + new_share * new_share * error * error;
+    weight_ = kForgetting * weight_ + new_share;
     drift_ = kDriftForgetting * drift_ + (1.0 - kDriftForgetting) * error;
   }
   ++observations_;

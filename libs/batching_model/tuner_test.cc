@@ -23,7 +23,7 @@ std::vector<Set> Sets() {
            [](int, int64_t ids) { return std::max(24.0, .075 * static_cast<double>(ids)); }}};
 }
 
-// A longer run of its own seed, with steps that vary by 3 %.
+// A longer run with a separate seed and steps that vary by 3 %.
 double Score(SimulationSetup setup, const BatchingPolicy& policy) {
   setup.noise_cv = .03;
   setup.duration_ms = 1e12;

@@ -22,7 +22,8 @@ struct ExactProblem {
   double r = 0.1;
   double q = 1.0;
   double grid_ms = 1.0;  // Durations are rounded to whole multiples, at least one.
-  // Instead of the optimum: the rate of waiting for so many rows on each side (1, 1: greedy).
+  // Instead of the optimum: the rate of waiting for these numbers of rows on each side (1, 1:
+  // greedy).
   struct Thresholds {
     int small = 1;
     int large = 1;

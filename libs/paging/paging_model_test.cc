@@ -1,6 +1,7 @@
 // Random operations against a plain model: every sequence is the list of its tokens, and the KV
-// memory is an array that is written and copied as the tables say. Whatever the tables share, each
-// sequence must read back its own tokens, and the count of free blocks must be that of the model.
+// memory is an array that is written and copied as the tables say. Independently of what the tables
+// share, each sequence must read back its own tokens, and the count of free blocks must be that of
+// the model.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-// Whatever the filters, the draws of many positions must have the distribution of a slow reference
+// With all filters, the draws of many positions must have the distribution of a slow reference
 // (chi-square), and each single draw must be the reference's own Gumbel-max.
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // Ownership: refers to the tokenizer, which must outlive it.
 // Threads: one stream, one caller at a time.
 // Units: at most kMaxIncompleteUtf8Bytes bytes are held back. A token may give an empty delta. The
-// cost of a token is its own length, whatever came before.
+// cost of a token is its own length and does not depend on the tokens before it.
 // Errors: none; an id that no token has gives no text.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Conversions and owning handles for the files that call the Rust crate.
 // Ownership: Borrow() and the views made of it last as long as their string; handles own.
-// Threads: free functions and handles without state of their own.
+// Threads: free functions and stateless handles.
 // Errors: StatusOf turns a code and its message into an absl::Status and frees the message.
 #pragma once
 

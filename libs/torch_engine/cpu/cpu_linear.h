@@ -1,6 +1,6 @@
 // A linear layer on the CPU, y = x W^T + b, whichever implementation runs it.
 // Formats: weight_format.h; with int8 and int4 weights every input row is quantized to int8 by its
-// own range. All give a row the same bits whatever other rows run beside it.
+// own range. All give a row the same bits, independently of the other rows.
 // Ownership: CpuLinearContext names what all layers share, the memory of packed weights among it.
 // Threads: everything on the engine's thread; the work itself runs on the pool.
 // Units: rows of floats; weights are {outputs, inputs}, row-major.

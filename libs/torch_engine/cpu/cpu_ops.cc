@@ -16,7 +16,7 @@ namespace {
 
 // Floats of one item of row-wise work.
 constexpr int64_t kItemFloats = 16384;
-// A cosine and a sine cost about as much as simple work on so many floats.
+// A cosine and a sine cost about as much as simple work on this many floats.
 constexpr int64_t kFloatsPerAngle = 64;
 // Tokens of one attention item: enough to reuse a block from the cache, small enough to balance.
 constexpr int32_t kAttentionItemTokens = 16;

@@ -45,7 +45,7 @@ class PackedMemory {
   bool complete() const;
 
  private:
-  // Parts come from mappings of at least so many bytes; what is not touched costs no memory.
+  // Parts come from mappings of at least this many bytes; untouched pages cost no memory.
   static constexpr int64_t kChunkBytes = int64_t{64} << 20;
   static constexpr int64_t kLargePage = int64_t{2} << 20;
 

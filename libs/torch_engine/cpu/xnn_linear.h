@@ -1,7 +1,7 @@
 // Linear layers on XNNPACK, all formats. Only this file pair and xnn_packed see XNNPACK, whose
 // symbols come from inside libtorch.
 // A matrix is cut by output rows into slices that fit a core's cache. Each slice is an operator
-// without threads of its own; the pool hands slices out.
+// without threads; the pool hands slices out.
 // Ownership, threads, units and errors: cpu_linear.h. A failure while running is a TR_CHECK,
 // because every shape was accepted at load.
 #pragma once

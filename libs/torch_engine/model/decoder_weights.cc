@@ -45,7 +45,7 @@ WeightRowReader ReadStacked(std::vector<StackedPart> parts) {
   };
 }
 
-// Keys are their bias give or take so many standard deviations.
+// Keys are assumed to lie within this many standard deviations of their bias.
 constexpr float kKeySpread = 3.0f;
 
 // About how large each channel of the keys gets, from inputs that `norm` scales and that have

@@ -28,7 +28,7 @@ struct ModelDescription {
   int64_t head_dim = 0;
   int64_t vocab_rows = 0;      // Rows of the embedding table, padding included.
   int64_t context_length = 0;  // Most positions the model was made for.
-  int64_t sliding_window = 0;  // A token sees only so many last ones, itself included; 0: all.
+  int64_t sliding_window = 0;  // A token sees only this many last ones, itself included; 0: all.
   double rms_epsilon = 1e-6;
   RopeDescription rope;
   bool tied_embeddings = false;  // The output matrix is the embedding table.

@@ -26,7 +26,7 @@ class MappedFile {
   const std::string& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }
   // Differs after every change of the file: size, times of the last change of data and of inode,
-  // device, inode. The same file looks changed after a copy, and nothing can be told from that.
+  // device, inode. A copy of the file differs too, so a difference alone does not prove a change.
   const std::string& identity() const { return identity_; }
   // Takes the pages read so far out of this process's memory; they come back when they are read.
   void DropPages() const;

@@ -12,7 +12,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Whatever could name a file outside the folder.
+// Characters with which a name could lead outside the folder.
 constexpr std::string_view kForbidden("/\0", 2);
 
 bool IsFileName(const std::string& name) {

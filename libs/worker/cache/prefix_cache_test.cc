@@ -200,7 +200,7 @@ TEST_F(PrefixCacheTest, AFailedRequestLeavesNothingBehind) {
   EXPECT_EQ(engine_->unallocated_blocks(), 1000);
 }
 
-// The last id of a prompt that is all in KV is run again: into a block of its own.
+// The last id of a prompt that is entirely in KV is computed again, into a separate block.
 TEST_F(PrefixCacheTest, ASequenceThatSharesItsLastBlockNeverWritesIntoIt) {
   Start({}, /*total_blocks=*/11);
   Attach();

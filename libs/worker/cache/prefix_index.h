@@ -5,7 +5,7 @@
 // client can learn from the latency of an answer what another tenant has sent.
 // The index is independent of engines and KV; the caller must not insert tentative ids.
 // Ownership: owns the tree. Threads: not thread-safe; lives on the engine's owner loop.
-// Cost: O(blocks looked at or changed), whatever the number of sequences.
+// Cost: O(blocks looked at or changed), independently of the number of sequences.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ class Calibration {
   absl::StatusOr<std::optional<absl::Duration>> Measure(const Shape& shape) {
     const auto expected = absl::Milliseconds(times_.Predict(shape.rows, shape.new_ids));
     if (clock_.Now() + expected > end_) return std::nullopt;
-    // The engine's very first step is cold: whatever time is left goes into a second one.
+    // The engine's first step is cold, so the remaining time is used for a second one.
     const bool first = times_.observations() == 0;
     const absl::Time enough = std::min(end_, clock_.Now() + limits_.budget / kLeastShapes);
     std::vector<absl::Duration> took;

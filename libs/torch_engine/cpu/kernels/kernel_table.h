@@ -17,7 +17,7 @@ namespace tokenrouter {
 
 // The largest head the kernels keep on their stack.
 inline constexpr int kMaxHeadDim = 256;
-// Attention of a query is reduced part by part of so many absolute positions, and the parts joined
+// Attention of a query is reduced in parts of this many absolute positions, and the parts joined
 // in order, so that threads may share the parts of one long sequence.
 inline constexpr int kAttentionPartTokens = 16 * kKvBlockTokens;
 

@@ -19,7 +19,7 @@ inline constexpr int kPanelOutputs = 32;
 // Inputs come in groups of four, and their sums must fit into 32 bits.
 inline constexpr int64_t kInputGroup = 4;
 inline constexpr int64_t kMaxPanelInputs = 65536;
-// Int4 weights have one scale per so many inputs.
+// Int4 weights have one scale per this many inputs.
 inline constexpr int64_t kInt4Block = 32;
 
 // An int8 panel: this head, then the weights {inputs / 4, kPanelOutputs, 4}: four inputs of each
