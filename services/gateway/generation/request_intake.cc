@@ -50,13 +50,13 @@ absl::Status ContextExceeded(const GenerationRequest& request, const char* has, 
 
 // The number of tokens that may be generated.
 absl::StatusOr<int32_t> FitLength(const GenerationRequest& request, int64_t prompt, int64_t limit) {
-  const int64_t room = limit - prompt;
+  const int64_t remaining = limit - prompt;
   const int64_t wanted = request.max_new_tokens.value_or(1);
-  if (wanted > room) return ContextExceeded(request, "has", prompt, wanted, limit);
+  if (wanted > remaining) return ContextExceeded(request, "has", prompt, wanted, limit);
   if (request.max_new_tokens) return *request.max_new_tokens;
   const int64_t fallback =
-      request.default_max_new_tokens > 0 ? request.default_max_new_tokens : room;
-  return static_cast<int32_t>(std::min(fallback, room));
+      request.default_max_new_tokens > 0 ? request.default_max_new_tokens : remaining;
+  return static_cast<int32_t>(std::min(fallback, remaining));
 }
 
 // "temperature is 3; allowed: [0, 2]" names its field first.

@@ -49,7 +49,7 @@ void OpenAiCall::OnWritten() {
 HttpStep OpenAiCall::NextOfReply() {
   ParallelChoices::Progress progress = choices_->Poll();
   if (!progress.error.ok()) return ErrorReply(progress.error);
-  for (ParallelChoices::ChoiceUpdate& news : progress.news) Keep(std::move(news));
+  for (ParallelChoices::ChoiceUpdate& update : progress.news) Keep(std::move(update));
   if (!progress.ended) {
     // Acknowledged at once, since the text is kept until the end and does not wait for the client.
     choices_->Acknowledge();
@@ -62,10 +62,10 @@ HttpStep OpenAiCall::NextOfReply() {
   return reply;
 }
 
-void OpenAiCall::Keep(ParallelChoices::ChoiceUpdate news) {
-  ChoiceReply& reply = replies_[news.index];
-  reply.reason = news.reason;
-  for (TextPiece& piece : news.pieces) {
+void OpenAiCall::Keep(ParallelChoices::ChoiceUpdate update) {
+  ChoiceReply& reply = replies_[update.index];
+  reply.reason = update.reason;
+  for (TextPiece& piece : update.pieces) {
     reply.text += piece.text;
     if (!header_.logprobs && !header_.return_routing) continue;
     for (TokenInfo& token : piece.tokens) reply.tokens.push_back(std::move(token));
@@ -111,7 +111,7 @@ HttpStep OpenAiCall::Head() {
 
 std::string OpenAiCall::Events(const ParallelChoices::Progress& progress) {
   std::string events;
-  for (const ParallelChoices::ChoiceUpdate& news : progress.news) AddNews(news, &events);
+  for (const ParallelChoices::ChoiceUpdate& update : progress.news) AddUpdate(update, &events);
   if (!progress.ended) return events;
   if (!progress.error.ok()) {
     failed_ = true;
@@ -123,15 +123,16 @@ std::string OpenAiCall::Events(const ParallelChoices::Progress& progress) {
   return events;
 }
 
-void OpenAiCall::AddNews(const ParallelChoices::ChoiceUpdate& news, std::string* events) {
+void OpenAiCall::AddUpdate(const ParallelChoices::ChoiceUpdate& update, std::string* events) {
   const bool show_tokens = header_.logprobs || header_.return_routing;
-  for (const TextPiece& piece : news.pieces) {
+  for (const TextPiece& piece : update.pieces) {
     // One event per token; one without text only where the token itself is shown.
     if (piece.text.empty() && (!show_tokens || piece.tokens.empty())) continue;
-    AddEvent(DeltaEvent(header_, news.index, piece.text, piece.tokens, Begin(news.index)), events);
+    AddEvent(DeltaEvent(header_, update.index, piece.text, piece.tokens, Begin(update.index)),
+             events);
   }
-  if (news.reason == FinishReason::kNone) return;
-  AddEvent(FinishEvent(header_, news.index, news.reason, Begin(news.index)), events);
+  if (update.reason == FinishReason::kNone) return;
+  AddEvent(FinishEvent(header_, update.index, update.reason, Begin(update.index)), events);
 }
 
 }  // namespace tokenrouter

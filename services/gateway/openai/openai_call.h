@@ -38,9 +38,9 @@ class OpenAiCall final : public HttpCall {
   HttpStep NextOfStream();
   HttpStep NextOfReply();
   HttpStep Head();
-  void Keep(ParallelChoices::ChoiceUpdate news);
+  void Keep(ParallelChoices::ChoiceUpdate update);
   std::string Events(const ParallelChoices::Progress& progress);
-  void AddNews(const ParallelChoices::ChoiceUpdate& news, std::string* events);
+  void AddUpdate(const ParallelChoices::ChoiceUpdate& update, std::string* events);
   // Whether this is the first event of the choice.
   bool Begin(int index) { return !std::exchange(begun_[index], 1); }
 

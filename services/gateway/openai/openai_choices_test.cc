@@ -199,7 +199,8 @@ TEST_F(OpenAiChoicesTest, EveryChoiceCountsTowardsTheLimitOfTheGateway) {
   const auto five = Chat(R"(,"n":5)");
   const HttpStep later = Chat(R"(,"n":4)")->Next();
   EXPECT_EQ(later.status, 429);
-  EXPECT_THAT(later.bytes, HasSubstr("at most 8 choices of requests at once; there is room for 3"));
+  EXPECT_THAT(later.bytes,
+              HasSubstr("at most 8 choices of requests at once; there is capacity for 3"));
   EXPECT_EQ(Chat(R"(,"n":3)")->Next().kind, Kind::kWait);
   EXPECT_THAT(ExposeText(registry_), HasSubstr("tokenrouter_gateway_requests_in_flight 5"));
 }

@@ -167,7 +167,7 @@ absl::Status OpenAiHttp::Admit(int generations) const {
   if (generations <= free) return absl::OkStatus();
   absl::Status status = absl::ResourceExhaustedError(
       absl::StrCat("the gateway serves at most ", options_.max_requests,
-                   " choices of requests at once; there is room for ", std::max(free, 0.0),
+                   " choices of requests at once; there is capacity for ", std::max(free, 0.0),
                    ", needed: ", generations));
   return WithRetryAfter(WithCode(std::move(status), "gateway_full"), absl::Seconds(1));
 }
