@@ -1,8 +1,8 @@
 """Downloads wheels and source packages as files with pip; they are unpacked, never installed.
 
-The tags are fixed (CPython 3.11, x86-64, glibc up to Debian 12's), so the same files come whatever
-Python runs the launcher. A finished wheel is kept in the download folder until its user removes it:
-an interrupted install continues where it stopped.
+The tags are fixed (CPython 3.11, x86-64, glibc up to Debian 12's), so every Python that runs the
+launcher gets the same files. A finished wheel is kept in the download folder until its user removes
+it: an interrupted install continues where it stopped.
 """
 
 import hashlib

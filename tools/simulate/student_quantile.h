@@ -6,7 +6,7 @@
 
 namespace tokenrouter {
 
-// Its quantile at .975 for so many degrees of freedom; infinite for none.
+// Its quantile at .975 for that many degrees of freedom; infinite for none.
 inline double StudentQuantile975(int freedom) {
   static constexpr double kQuantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
                                           2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,

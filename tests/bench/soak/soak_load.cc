@@ -34,7 +34,7 @@ constexpr int kNever = std::numeric_limits<int>::max();
 constexpr int kTurnedAway = 429;  // A full system's answer, before the first token.
 
 struct Reading {
-  int pause_at = kNever;   // Stops reading for kPause after so many events,
+  int pause_at = kNever;   // Stops reading for kPause after this many events,
   int cancel_at = kNever;  // or closes the connection.
 };
 
@@ -43,7 +43,7 @@ absl::StatusOr<ChatAnswer> Read(int http_port, const ChatRequest& request, const
   TR_ASSIGN_OR_RETURN(
       const auto stream,
       EventStream::Open(http_port, kTarget, ChatBody(request, /*stream=*/true), kPatience));
-  if (stream->code() == kTurnedAway) return absl::ResourceExhaustedError("no room");
+  if (stream->code() == kTurnedAway) return absl::ResourceExhaustedError("the system is full");
   if (stream->code() != 200) return absl::InternalError(absl::StrCat("HTTP ", stream->code()));
   for (int events = 0; events < reading.cancel_at; ++events) {
     if (events == reading.pause_at) absl::SleepFor(kPause);

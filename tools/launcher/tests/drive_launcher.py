@@ -2,7 +2,7 @@
 
 usage: drive_launcher.py CHECKOUT HOME PORT_OFFSET VERB [ARGUMENTS]
 
-Installing and building are left out; everything else is the real launcher in a process of its own.
+Installing and building are left out; everything else is the real launcher in a separate process.
 """
 
 import sys
