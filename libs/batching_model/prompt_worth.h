@@ -19,7 +19,7 @@ struct PromptCost {
   bool shared_device = true;
 };
 
-// Of one request in either mode.
+// The prefill time of one request in either mode.
 double PromptMs(const PromptCost& prompt, ServiceMode mode);
 
 // The prediction for a load whose requests bring such prompts; `prediction` covers decoding alone.

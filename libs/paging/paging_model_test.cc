@@ -25,7 +25,7 @@ class PagingModelTest : public testing::Test {
  protected:
   uint64_t Pick(uint64_t below) { return random_() % below; }
 
-  // What the memory holds of one token of a sequence.
+  // The content of the memory for one token of a sequence.
   uint32_t& At(const BlockTable& table, size_t position) {
     return memory_[table.blocks()[position / kBlockSize] * kBlockSize + position % kBlockSize];
   }

@@ -66,7 +66,7 @@ TEST(StopMatcherTest, RefusesStopStringsOverTheLimits) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1025 bytes")));
 }
 
-// Where the text given out ends, by looking at the whole text: first end, then first beginning.
+// Finds the end of the emitted text by looking at the whole text: first end, then first beginning.
 std::optional<size_t> Naive(const std::string& text, const std::vector<std::string>& stops) {
   std::optional<std::pair<size_t, size_t>> best;  // End and beginning.
   for (const std::string& stop : stops) {

@@ -53,7 +53,7 @@ int64_t PackedWeightBytes(const ModelDescription& model, int64_t output_rows, We
 
 absl::StatusOr<DecoderWeights> LoadWeights(const ModelSource& source, const WeightLoading& loading,
                                            CpuOps* ops, ThreadPool* pool) {
-  // What was read of the model is packed and not needed again.
+  // The pages read of the model are packed now and not needed again.
   const LoadProgress progress = [&](int64_t done, int64_t total) {
     source.DropPages();
     if (loading.progress) loading.progress(done, total);

@@ -14,7 +14,8 @@
 namespace tokenrouter {
 namespace {
 
-// Where row `row` of half-split order is stored when each head's rows alternate between its halves.
+// The stored index of row `row` of half-split order when each head's rows alternate between its
+// halves.
 int64_t InterleavedRow(int64_t row, int64_t head_dim) {
   const int64_t in_head = row % head_dim;
   const int64_t half = in_head / (head_dim / 2);

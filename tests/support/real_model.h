@@ -1,4 +1,4 @@
-// Where this machine keeps the model files that tests labelled `model` use.
+// The folder of the model files that tests labelled `model` use.
 #pragma once
 
 #include <cstdlib>

@@ -21,7 +21,8 @@ int64_t MachineBytes() {
   return kUnknown;
 }
 
-// Of the control group that the root of /sys/fs/cgroup shows, as in a container (version 2). Page
+// The memory left to the control group that the root of /sys/fs/cgroup shows, as in a container
+// (version 2). Page
 // cache counts as used there although it can be dropped, so `inactive_file` is added back.
 int64_t ControlGroupBytes() {
   std::ifstream limit_file("/sys/fs/cgroup/memory.max");

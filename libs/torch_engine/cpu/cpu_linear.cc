@@ -17,7 +17,7 @@ constexpr int64_t kSliceBytes = 256 << 10;
 constexpr int64_t kMinSlices = 16;
 // Input values that one item quantizes.
 constexpr int64_t kQuantizedValues = 16384;
-// What kernels may read behind the last row.
+// Kernels may read this far behind the last row.
 constexpr int64_t kExtraRows = 16;
 constexpr int64_t kExtraBytes = 64;
 

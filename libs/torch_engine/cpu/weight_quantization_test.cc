@@ -27,7 +27,7 @@ double SquaredError(const std::vector<float>& block, double scale, const int8_t*
   return error;
 }
 
-// What rounding to multiples of max / 7 leaves.
+// The error that remains after rounding to multiples of max / 7.
 double PlainError(const std::vector<float>& block) {
   double largest = 0, error = 0;
   for (const float value : block) largest = std::max<double>(largest, std::fabs(value));

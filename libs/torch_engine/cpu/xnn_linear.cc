@@ -25,7 +25,7 @@ constexpr uint8_t kInt4Zero = 8;
 constexpr uint16_t kBfloat16One = 0x3F80;
 constexpr float kNoLimit = std::numeric_limits<float>::infinity();
 
-// Of one row of weights, about.
+// The approximate bytes of one row of weights.
 int64_t RowBytes(int64_t inputs, WeightFormat format) {
   switch (format) {
     case WeightFormat::kInt8:

@@ -75,7 +75,7 @@ absl::Status ReadSizes(const json::object& config, const std::string& where,
   TR_ASSIGN_OR_RETURN(model.intermediate, JsonInt(config, "intermediate_size", where));
   TR_ASSIGN_OR_RETURN(model.heads, JsonInt(config, "num_attention_heads", where));
   TR_ASSIGN_OR_RETURN(model.kv_heads, JsonIntOr(config, "num_key_value_heads", model.heads, where));
-  // What the library that wrote the file takes for an absent head_dim.
+  // The library that wrote the file uses this value for an absent head_dim.
   int64_t default_head_dim = model.heads > 0 ? model.hidden / model.heads : 0;
   if (model.architecture == Architecture::kQwen3) default_head_dim = kQwen3HeadDim;
   TR_ASSIGN_OR_RETURN(model.head_dim, JsonIntOr(config, "head_dim", default_head_dim, where));

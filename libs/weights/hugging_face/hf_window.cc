@@ -11,7 +11,7 @@ namespace {
 
 namespace json = boost::json;
 
-// What the library that wrote the files takes for absent fields.
+// The values that the library that wrote the files uses for absent fields.
 constexpr int64_t kDefaultWindow = 4096;
 constexpr int64_t kDefaultFullLayers = 28;  // Qwen's max_window_layers.
 

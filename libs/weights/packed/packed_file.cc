@@ -57,7 +57,7 @@ absl::Status Damaged(const std::string& path, absl::string_view what) {
   return absl::DataLossError(absl::StrCat(path, ": ", what));
 }
 
-// Where the header starts.
+// The offset of the header.
 absl::StatusOr<size_t> CheckPrefix(Bytes all, const std::string& path) {
   if (all.size() < kPackedPrefixBytes) return Damaged(path, "shorter than its prefix");
   PackedPrefix prefix;

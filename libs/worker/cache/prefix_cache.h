@@ -74,7 +74,7 @@ class PrefixCache {
   const Counters& counters() const { return counters_; }
 
  private:
-  // What a live sequence shares.
+  // The blocks that a live sequence shares.
   struct Sharing {
     int32_t blocks = 0;  // Number of its first blocks that others may hold too.
     SequenceId source;   // The sequence it started from; 0: none.

@@ -67,7 +67,7 @@ class PrefixIndex {
       return H::combine_contiguous(std::move(state), key.ids.data(), key.ids.size());
     }
   };
-  // Where a sequence stands in a node's list of holders.
+  // The position of a sequence in a node's list of holders.
   struct Held {
     Node* node;
     size_t place;

@@ -42,7 +42,7 @@ class Calibration {
            shape.rows * BlocksFor(per_row, info.block_size) <= engine_->unallocated_blocks();
   }
 
-  // Nothing when there is no time for it.
+  // No value when there is no time for it.
   absl::StatusOr<std::optional<absl::Duration>> Measure(const Shape& shape) {
     const auto expected = absl::Milliseconds(times_.Predict(shape.rows, shape.new_ids));
     if (clock_.Now() + expected > end_) return std::nullopt;

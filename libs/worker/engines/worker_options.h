@@ -1,4 +1,4 @@
-// What the operator of a worker may set, the same for both roles, with its defaults.
+// The options of a worker with their defaults, the same for both roles.
 // Errors of Validate: INVALID_ARGUMENT naming flag, value and what is allowed.
 #pragma once
 

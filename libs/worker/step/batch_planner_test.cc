@@ -93,7 +93,7 @@ TEST(BatchPlannerTest, APromptStartsOnlyWhenAllOfItFitsBesideTheOthers) {
   EXPECT_THAT(PlanBatch(more, Budget(60, 2, /*free_blocks=*/28)).starved, IsEmpty());
 }
 
-// Otherwise nothing would ever change: the step after would be planned from the same snapshot.
+// Otherwise nothing would ever change, since the next step would be planned from the same snapshot.
 TEST(BatchPlannerTest, AnEmptyPlanNamesEveryReadyRowAsStarved) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);

@@ -32,7 +32,7 @@ struct Kind {
   const char* type;
 };
 
-// The same table as libs/rpc's status mapping, seen from HTTP.
+// The HTTP counterpart of libs/rpc's status mapping.
 Kind KindOf(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kInvalidArgument:

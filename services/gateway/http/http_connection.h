@@ -19,7 +19,7 @@
 
 namespace tokenrouter {
 
-// What the connections of one server share.
+// The state that the connections of one server share.
 struct HttpShared {
   HttpServerOptions options;
   HttpHandler* handler = nullptr;

@@ -111,13 +111,13 @@ TEST_F(HttpLimitsTest, BodiesBeingReadShareABudget) {
     EXPECT_THAT(refusal, HasSubstr(R"("code":"body_budget_exhausted")"));
     first.Send(std::string(56 << 10, 'x'));
     EXPECT_THAT(first.ReadResponse(), HasSubstr(R"({"size":262144})"));
-    // What was read is given back when it has become a request.
+    // The budget of the bytes read is returned when they have become a request.
     begin(&first);
     first.Send(std::string(56 << 10, 'x'));
     EXPECT_THAT(first.ReadResponse(), HasSubstr(R"({"size":262144})"));
     begin(&first);
   }
-  // And when the client leaves in its middle.
+  // It is returned too when the client leaves in the middle of the body.
   while (server_->body_bytes() > 0) std::this_thread::yield();
   ExpectUnharmed();
 }

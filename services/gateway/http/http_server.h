@@ -46,7 +46,7 @@ class HttpServer {
   void Post(std::function<void()> closure);
   // Refuses new connections, closes idle ones, and ends each connection after its current reply.
   void Drain();
-  // Of bodies that are being read or parsed.
+  // Bytes of the bodies that are being read or parsed.
   size_t body_bytes() const;
   // Calls that have not ended.
   int active_calls() const;

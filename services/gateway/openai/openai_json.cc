@@ -133,7 +133,7 @@ absl::Status ParseLengths(const JsonFields& body, OpenAiEndpoint endpoint,
   return absl::OkStatus();
 }
 
-// What `routing` says beside the algorithm and its parameters.
+// The fields of `routing` other than the algorithm and its parameters.
 constexpr const char* kServiceFields[] = {"service_mode", "max_defer_ms", "ttft_slo_ms",
                                           "token_slo_ms"};
 

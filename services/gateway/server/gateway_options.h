@@ -1,4 +1,4 @@
-// Everything that can be set about a gateway: flags, environment (TOKENROUTER_NAME) and the section
+// The options of a gateway: flags, environment (TOKENROUTER_NAME) and the section
 // [gateway] of the config file. Plain values with their defaults. Errors: INVALID_ARGUMENT naming
 // the setting, its value and what is allowed.
 #pragma once

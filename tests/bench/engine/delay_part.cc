@@ -37,7 +37,7 @@ std::string Lines(int count, int seed) {
   return text;
 }
 
-// Of the large model alone.
+// A request that only the large model serves.
 absl::StatusOr<TimedStream> Follow(int port, std::string prompt, int new_tokens,
                                    const std::atomic<bool>* stop = nullptr) {
   TR_ASSIGN_OR_RETURN(TimedStream stream, FollowStream(port,

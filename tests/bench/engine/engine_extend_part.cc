@@ -41,7 +41,7 @@ absl::StatusOr<double> PrintGemmRates(const EngineBenchOptions& options, const s
   return best;
 }
 
-// What all cells of a model in a format share.
+// The state that all cells of a model in a format share.
 struct Passes {
   const EngineBenchOptions& options;
   const std::string& model;
@@ -51,7 +51,7 @@ struct Passes {
   double best_flops_per_s;  // Of any library at any size.
 };
 
-// What a pass multiplies: the layers by `tokens` rows, the output matrix by one row per choice.
+// The arithmetic of a pass: the layers for `tokens` rows, the output matrix for one row per choice.
 struct PassWork {
   PassWork(const OurEngine& ours, int rows, int ids)
       : tokens(rows * ids),

@@ -19,7 +19,7 @@ namespace tokenrouter {
 namespace {
 
 constexpr const char* kTarget = "/v1/chat/completions";
-// Of a hundred requests.
+// Of a hundred requests, this many are of each kind.
 constexpr int kBad = 10;
 constexpr int kCancelled = 20;
 constexpr int kUnique = 15;

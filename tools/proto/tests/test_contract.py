@@ -70,7 +70,7 @@ BREAKING = (
     ),
 )
 
-# What the promise allows: additions everywhere, and other names between our own processes.
+# Allowed changes: additions everywhere, and other names between our own processes.
 ALLOWED = (
     (GENERATION, "bool ignore_eos = 11;", "bool ignore_eos = 11;\n  bool added = 18;"),
     (TYPES, "ROLE_LARGE = 2;", "ROLE_LARGE = 2;\n  ROLE_THIRD = 3;"),

@@ -19,7 +19,7 @@
 namespace tokenrouter {
 namespace {
 
-// Of each row of `width` floats, what 8 bits with one scale make of it.
+// Rounds each row of `width` floats to 8 bits with one scale.
 std::vector<float> Quantized(std::vector<float> values, int width) {
   for (size_t row = 0; row < values.size(); row += width) {
     float most = 0.0f;
