@@ -28,7 +28,7 @@ TEST(RateEstimatorTest, BoundsHoldTheTruthAboutNineteenTimesInTwenty) {
   EXPECT_LT(inside, kRuns * 0.985);
 }
 
-TEST(RateEstimatorTest, NoYesYetStillLeavesRoomAbove) {
+TEST(RateEstimatorTest, WithoutAYesTheUpperBoundStaysAboveZero) {
   RateEstimator rate(0.1);
   rate.Observe(20, 0);
   EXPECT_EQ(rate.Lower(), 0);

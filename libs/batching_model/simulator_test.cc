@@ -92,7 +92,7 @@ TEST(SimulatorTest, ReadsEveryCommittedTokenOnceOnTheLargeSide) {
   EXPECT_NEAR(result->ids_per_large_row, 1 / .2, 0.2);
 }
 
-TEST(SimulatorTest, AHopCostsThroughputAndTheSameSeedRepeats) {
+TEST(SimulatorTest, HandoffLatencyCostsThroughputAndTheSameSeedRepeats) {
   SimulationSetup setup{
       .small = Affine(3, .01), .large = Affine(15, .02, .128), .requests = 4, .r = .1};
   const double without = Simulate(setup, {})->committed_per_s;
@@ -168,7 +168,7 @@ TEST(SimulatorTest, ASmallStepWaitsForAShortLargeOneWhereBothCouldStart) {
   EXPECT_GT(Simulate(setup, {.kind = Kind::kModel})->committed_per_s / greedy, 1.1);
 }
 
-TEST(SimulatorTest, AChangeOfSidesTakesAHopOnASharedDevice) {
+TEST(SimulatorTest, AChangeOfSidesTakesTheHandoffLatencyOnASharedDevice) {
   SimulationSetup setup{.small = Affine(3, 0),
                         .large = Affine(15, 0),
                         .shared_device = true,

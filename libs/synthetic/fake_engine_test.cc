@@ -54,7 +54,7 @@ TEST_F(FakeEngineTest, ScriptHoldsInEveryChoiceOfARow) {
   EXPECT_THAT(ids, ElementsAre(10, 11, 12));
 }
 
-TEST_F(FakeEngineTest, FailsTheStepItIsToldAndTakesNothing) {
+TEST_F(FakeEngineTest, FailsTheChosenStepAndTakesNothing) {
   engine_.FailStep(2, absl::ResourceExhaustedError("full"));
   ASSERT_THAT(Extend({1}, {1}), IsOk());
   EXPECT_THAT(Extend({1}, {2}), StatusIs(absl::StatusCode::kResourceExhausted));
@@ -63,7 +63,7 @@ TEST_F(FakeEngineTest, FailsTheStepItIsToldAndTakesNothing) {
   EXPECT_EQ(engine_.steps(), 3);
 }
 
-TEST_F(FakeEngineTest, FailsEveryStepUntilToldOtherwise) {
+TEST_F(FakeEngineTest, FailsEveryStepUntilTheFaultEnds) {
   engine_.FailAllSteps(absl::InternalError("device lost"));
   EXPECT_THAT(Extend({1}, {1}), StatusIs(absl::StatusCode::kInternal));
   EXPECT_THAT(Extend({1}, {1}), StatusIs(absl::StatusCode::kInternal));

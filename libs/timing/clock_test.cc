@@ -15,7 +15,7 @@ TEST(RealClockTest, NeverGoesBack) {
   }
 }
 
-TEST(SimulatedClockTest, MovesOnlyWhenTold) {
+TEST(SimulatedClockTest, AdvancesOnlyExplicitly) {
   SimulatedClock clock;
   const absl::Time start = clock.Now();
   EXPECT_EQ(clock.Now(), start);

@@ -31,7 +31,7 @@ TEST(PlotTest, OneCellIsEnough) {
   EXPECT_THAT(PlotSvg({At(4, BatchingPolicy::Kind::kModel, 90)}, {}), HasSubstr("<circle"));
 }
 
-TEST(ChartTest, DotsAreNotJoinedAndTheAxisStartsWhereItIsTold) {
+TEST(ChartTest, DotsAreNotJoinedAndTheAxisStartsAtItsGivenValue) {
   const std::string svg = ChartSvg({.title = "t",
                                     .decimals = 2,
                                     .unit = "",

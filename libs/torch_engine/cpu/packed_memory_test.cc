@@ -46,7 +46,7 @@ TEST(PackedMemory, GivesAlignedZerosThatDoNotOverlap) {
   }
 }
 
-TEST(PackedMemory, SaysWhatItHasNoRoomFor) {
+TEST(PackedMemory, RefusesBytesThatDoNotFit) {
   PackedMemory memory;
   EXPECT_THAT(memory.Allocate(int64_t{1} << 55), StatusIs(absl::StatusCode::kResourceExhausted));
 }

@@ -17,7 +17,7 @@ TEST(KeyBalanceTest, BringsChannelsWithinAFactorOfTwo) {
   }
 }
 
-TEST(KeyBalanceTest, GivesChannelsThatTurnTogetherOneFactor) {
+TEST(KeyBalanceTest, GivesChannelsThatRotateTogetherOneFactor) {
   const std::vector<float> factors = KeyBalance(std::vector<float>{64, 1, 1, 16, 8, 2}, 6, 4);
   EXPECT_EQ(factors, (std::vector<float>{64, 16, 64, 16, 8, 2}));
 }

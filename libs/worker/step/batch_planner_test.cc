@@ -107,7 +107,7 @@ TEST(BatchPlannerTest, AnEmptyPlanNamesEveryReadyRowAsStarved) {
   }
 }
 
-TEST(BatchPlannerTest, ByAgeNobodyTakesABlockThatAnOlderRowLacks) {
+TEST(BatchPlannerTest, ByAgeNoRowTakesABlockThatAnOlderRowLacks) {
   RowSnapshot rows[] = {Ready(40, 0), Ready(13, 12), Ready(11, 10), Ready(9, 0)};
   for (size_t i = 0; i < 4; ++i) rows[i].age = i;
   StepBudget budget = Budget(100, /*rows=*/64, /*free_blocks=*/9);
@@ -152,7 +152,7 @@ TEST(BatchPlannerTest, CatchesUpOnlyWhenNothingIsReady) {
   EXPECT_EQ(PlanBatch(busy, Budget(512)).background_ids, 100);
 }
 
-TEST(BatchPlannerTest, PrefillsInBackgroundBesideRowsThatAreReadyButMakesNoRoomForIt) {
+TEST(BatchPlannerTest, PrefillsInBackgroundBesideReadyRowsButNothingIsDroppedForIt) {
   const RowSnapshot rows[] = {Idle(100, 0), Ready(30, 29), Idle(30, 30)};
   StepBudget budget = Budget(512);
   budget.background_prefill = true;

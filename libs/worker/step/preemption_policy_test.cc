@@ -22,7 +22,7 @@ TEST(PreemptionPolicyTest, ThenTheYoungestThatRuns) {
   EXPECT_EQ(ChooseVictim(candidates, 0), 1u);
 }
 
-TEST(PreemptionPolicyTest, NobodyOlderIsDroppedForAYoungerOne) {
+TEST(PreemptionPolicyTest, NoOlderSequenceIsDroppedForAYoungerOne) {
   const VictimCandidate candidates[] = {Running(1), Running(2), Running(3)};
   EXPECT_EQ(ChooseVictim(candidates, 2), std::nullopt);
   EXPECT_EQ(ChooseVictim(candidates, 1), 2u);

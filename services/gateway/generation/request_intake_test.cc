@@ -46,7 +46,7 @@ TEST_F(RequestIntakeTest, FillsWhatTheClientLeftOut) {
   EXPECT_FALSE(tokens.spec.string_stops());
 }
 
-TEST_F(RequestIntakeTest, RefusesRolesThatNobodyHas) {
+TEST_F(RequestIntakeTest, RefusesUnknownRoles) {
   pair_.set_context_limit(1000);
   request_.input = std::vector<ChatTurn>{{"user", "hi"}, {"boss", "x"}};
   const ApiError error = Refusal();
