@@ -33,9 +33,9 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual const EngineInfo& info() const = 0;
-  virtual int64_t free_blocks() const = 0;
-  // Blocks that are not free, but become free when the shelved sequences that hold them are
-  // released.
+  // Blocks that no sequence holds. Free blocks are these and the reclaimable ones.
+  virtual int64_t unallocated_blocks() const = 0;
+  // Blocks that only shelved sequences hold; they are released when those are.
   virtual int64_t reclaimable_blocks() const = 0;
   // Tokens of the sequence in KV; 0 when unknown.
   virtual Position Length(SequenceId sequence) const = 0;

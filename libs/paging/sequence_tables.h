@@ -33,7 +33,7 @@ class SequenceTables {
 
   int32_t block_size() const { return block_size_; }
   BlockCount total_blocks() const { return pool_.total(); }
-  BlockCount free_blocks() const { return pool_.free(); }
+  BlockCount unallocated_blocks() const { return pool_.unallocated(); }
   // Blocks that only shelved sequences hold.
   BlockCount reclaimable_blocks() const { return pool_.reclaimable(); }
   int64_t sequences() const { return static_cast<int64_t>(tables_.size()); }

@@ -1,8 +1,7 @@
-// Turns a StepBatch into the decoder's inputs, after checking it against the engine's limits.
+// Turns a StepBatch that has been checked (libs/inference/batch_check.h) into the decoder's inputs.
 // Ownership: StepInputs is reused from step to step and keeps its capacity. The layout points into
 // block tables that must not change while it is used.
 // Threads: one owner. Units: tokens and positions.
-// Errors: those of Engine::Step that the batch itself causes (libs/inference/engine.h).
 #pragma once
 
 #include <cstdint>

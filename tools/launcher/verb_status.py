@@ -33,7 +33,8 @@ def run(_: Arguments) -> int:
 
 def describe_model(model: dict) -> str:
     """One line about the scheduler's model of a pair (PairModel of GetState)."""
-    parts = [f"pair {model['pair']}: {model['service_mode'].replace('_', ' ')}", model["policy"]]
+    mode = model["service_mode"].replace("large_alone", "large-only")
+    parts = [f"pair {model['pair']}: {mode}", model["policy"]]
     routed = model["routed"]
     parts.append(f"{100 * routed['mean']:.0f} % routed")
     plan = model.get("plan")
