@@ -30,13 +30,31 @@ void OwnerLoop::Stop() {
 }
 
 void OwnerLoop::Run() {
+  heard_until_ = options_.now();
   absl::Duration wait = options_.idle();
   while (true) {
-    const auto closures = mailbox_.PopAll(wait);
-    for (const auto& closure : closures) closure();
+    auto closures = mailbox_.PopAll(wait);
     if (closures.empty() && mailbox_.closed()) return;
-    wait = options_.idle();
+    wait = RunAll(std::move(closures));
   }
+}
+
+absl::Duration OwnerLoop::RunAll(std::vector<std::function<void()>> closures) {
+  const absl::Time taken = options_.now();
+  absl::Time batch_end = taken + options_.batch_time;
+  int batch = 0;
+  for (size_t i = 0; i < closures.size(); ++i) {
+    closures[i]();
+    closures[i] = nullptr;  // What it holds, such as a read credit, is free when it has run.
+    ++batch;
+    if (i + 1 == closures.size()) break;
+    if (batch < options_.batch_closures && options_.now() < batch_end) continue;
+    (void)options_.idle();
+    batch = 0;
+    batch_end = options_.now() + options_.batch_time;
+  }
+  heard_until_ = taken;
+  return options_.idle();
 }
 
 }  // namespace tokenrouter
