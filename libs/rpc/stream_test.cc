@@ -25,9 +25,10 @@ using Client = ClientStream<Incoming, Outgoing>;
 // stream with an error.
 class EchoService : public wire::Scheduler::CallbackService {
  public:
-  grpc::ServerBidiReactor<Incoming, Outgoing>* Attach(grpc::CallbackServerContext*) override {
-    return Server::Start([this](std::shared_ptr<Server::Writer> writer) {
-      return Server::Handlers{[writer](Incoming frame) {
+  grpc::ServerBidiReactor<Incoming, Outgoing>* Attach(
+      grpc::CallbackServerContext* context) override {
+    return Server::Start(context, [this](std::shared_ptr<Server::Writer> writer) {
+      return Server::Handlers{[writer](const Incoming& frame, const ReadCredit&) {
                                 if (frame.term() == 0)
                                   return writer->Finish(absl::FailedPreconditionError("no term"));
                                 Outgoing reply;
@@ -55,7 +56,9 @@ class StreamTest : public ::testing::Test {
         [this](grpc::ClientContext* context, Client::Reactor* reactor) {
           stub_->async()->Attach(context, reactor);
         },
-        {[this](Outgoing frame) { EXPECT_TRUE(received_.TryPush(frame.term())); },
+        {[this](const Outgoing& frame, const ReadCredit&) {
+           EXPECT_TRUE(received_.TryPush(frame.term()));
+         },
          [this](const absl::Status& status) { closed_promise_.set_value(status); }});
   }
   std::vector<uint64_t> Receive(size_t count) {
@@ -134,6 +137,15 @@ TEST(StreamWriterTest, RefusesBeyondItsLimitAndFinishesAfterTheQueue) {
   EXPECT_EQ(finished, 1);
 }
 
+TEST(StreamWriterTest, RefusesBeyondItsBytesButTakesOneMessageOfAnySize) {
+  StreamWriter<int> writer({[](const int*) {}, [](const absl::Status&) {}}, /*limit=*/100,
+                           /*limit_bytes=*/sizeof(int) - 1);
+  EXPECT_TRUE(writer.Write(1));
+  EXPECT_FALSE(writer.Write(2));
+  writer.OnWriteDone(true);
+  EXPECT_TRUE(writer.Write(3));
+}
+
 TEST(StreamWriterTest, AbandonDropsWhatWaitsAndCancelsTheWriteInFlight) {
   std::vector<int> started;
   int finished = 0;
@@ -171,17 +183,75 @@ TEST(ClientStreamTest, AbandonEndsACallWhosePeerDoesNotRead) {
   const auto stub =
       wire::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string((*server)->port())));
   std::promise<absl::Status> closed;
-  const auto writer = Client::Start(
-      [&stub](grpc::ClientContext* context, Client::Reactor* reactor) {
-        stub->async()->Attach(context, reactor);
-      },
-      {[](const Outgoing&) {}, [&closed](const absl::Status& status) { closed.set_value(status); }},
-      /*pending_limit=*/4);
+  const auto writer =
+      Client::Start([&stub](grpc::ClientContext* context,
+                            Client::Reactor* reactor) { stub->async()->Attach(context, reactor); },
+                    {[](const Outgoing&, const ReadCredit&) {},
+                     [&closed](const absl::Status& status) { closed.set_value(status); }},
+                    /*pending_limit=*/4);
   Incoming large;
   large.mutable_hello()->set_worker_id(std::string(1 << 20, 'x'));
   while (writer->Write(large)) std::this_thread::yield();
   writer->Abandon(absl::ResourceExhaustedError("the peer does not read"));
   EXPECT_THAT(closed.get_future().get(), StatusIs(absl::StatusCode::kCancelled));
+}
+
+// Writes to a client that never reads until it may not write on, then gives it up.
+class AbandoningService : public wire::Scheduler::CallbackService {
+ public:
+  grpc::ServerBidiReactor<Incoming, Outgoing>* Attach(
+      grpc::CallbackServerContext* context) override {
+    return Server::Start(
+        context,
+        [this](std::shared_ptr<Server::Writer> writer) {
+          return Server::Handlers{[this, writer](const Incoming&, const ReadCredit&) {
+                                    ++frames_;
+                                    if (frames_ > 1) return;
+                                    Outgoing large;
+                                    large.add_opens()->set_state(std::string(1 << 20, 'x'));
+                                    while (writer->Write(large)) std::this_thread::yield();
+                                    writer->Abandon(absl::ResourceExhaustedError("does not read"));
+                                  },
+                                  [this] { EXPECT_TRUE(closed_.TryPush(1)); }};
+        },
+        /*pending_limit=*/4);
+  }
+  std::atomic<int> frames_{0};
+  BoundedQueue<int> closed_{100};
+};
+
+// Never reads, and says nothing of its own end.
+class DeafClient : public grpc::ClientBidiReactor<Incoming, Outgoing> {
+ public:
+  explicit DeafClient(wire::Scheduler::Stub* stub) {
+    stub->async()->Attach(&context_, this);
+    AddHold();
+    StartWrite(&frame_);
+    StartCall();
+  }
+  ~DeafClient() override {
+    context_.TryCancel();
+    RemoveHold();
+    done_.get_future().wait();
+  }
+
+ private:
+  void OnDone(const grpc::Status&) override { done_.set_value(); }
+
+  grpc::ClientContext context_;
+  Incoming frame_;
+  std::promise<void> done_;
+};
+
+TEST(ServerStreamTest, AbandonEndsACallWhosePeerDoesNotRead) {
+  AbandoningService service;
+  const auto server = ServerRuntime::Start({.address = "127.0.0.1:0", .services = {&service}});
+  ASSERT_THAT(server, IsOk());
+  const auto stub =
+      wire::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string((*server)->port())));
+  const DeafClient client(stub.get());
+  EXPECT_EQ(service.closed_.PopAll(absl::Seconds(10)).size(), 1u)
+      << "the server must not wait for the peer to read";
 }
 
 // With gRPC 1.51 a callback that lets go of the last channel waits for itself. Here the owner lets
@@ -193,7 +263,8 @@ TEST(ClientStreamTest, ItsThreadNeverLetsGoOfTheLastChannel) {
     std::atomic<bool> closed{false};
     Client::Start([&stub](grpc::ClientContext* context,
                           Client::Reactor* reactor) { stub->async()->Attach(context, reactor); },
-                  {[](const Outgoing&) {}, [&closed](const absl::Status&) { closed = true; }})
+                  {[](const Outgoing&, const ReadCredit&) {},
+                   [&closed](const absl::Status&) { closed = true; }})
         ->Finish(absl::OkStatus());
     while (!closed) std::this_thread::yield();
   }

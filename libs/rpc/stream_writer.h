@@ -2,8 +2,8 @@
 // keeps one write in flight and never blocks. Client and server streams attach the reactor's
 // operations to it. Ownership: shared by the reactor and its users; it outlives the reactor and
 // then refuses. Threads: all public methods are thread-safe. Errors: Write returns false, and drops
-// the message, when the stream has ended or `limit` messages wait: a peer that does not read is
-// then the caller's to close.
+// the message, when the stream has ended, `limit` messages wait, or `limit_bytes` would wait in
+// more than one: a peer that does not read is then the caller's to close.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +13,13 @@
 
 #include "absl/status/status.h"
 #include "libs/concurrency/mutex.h"
+#include "libs/rpc/message_bytes.h"
 
 namespace tokenrouter {
 
 inline constexpr size_t kDefaultPendingWrites = 1024;
+// As much as one message may have (keepalive.h).
+inline constexpr size_t kDefaultPendingBytes = 64 << 20;
 
 template <typename Out>
 class StreamWriter {
@@ -30,18 +33,22 @@ class StreamWriter {
     std::function<void()> cancel = {};
   };
 
-  StreamWriter(Operations operations, size_t limit = kDefaultPendingWrites)
-      : operations_(std::move(operations)), limit_(limit) {}
+  StreamWriter(Operations operations, size_t limit = kDefaultPendingWrites,
+               size_t limit_bytes = kDefaultPendingBytes)
+      : operations_(std::move(operations)), limit_(limit), limit_bytes_(limit_bytes) {}
 
   [[nodiscard]] bool Write(Out message) {
     const Out* first = nullptr;
+    const size_t bytes = MessageBytes(message);
     {
       MutexLock lock(&mutex_);
       if (ending_ || broken_ || queue_.size() >= limit_) return false;
-      queue_.push_back(std::move(message));
+      if (!queue_.empty() && bytes_ + bytes > limit_bytes_) return false;
+      queue_.push_back({std::move(message), bytes});
+      bytes_ += bytes;
       if (!writing_) {
         writing_ = true;
-        first = &queue_.front();
+        first = &queue_.front().message;
       }
     }
     if (first != nullptr) operations_.start_write(first);
@@ -59,12 +66,18 @@ class StreamWriter {
     MaybeFinish();
   }
 
-  // For a peer that does not read: drops what waits and ends the stream. Without `cancel` the end
-  // still waits for the write in flight, until the peer reads again or is gone.
+  // For a peer that does not read: drops what waits and ends the stream. A write in flight is
+  // cancelled, and the status with it. Without `cancel` the end waits for it, until the peer reads
+  // again or is gone.
   void Abandon(const absl::Status& status) {
     Break();
     Finish(status);
-    if (operations_.cancel) operations_.cancel();
+    bool stuck = false;
+    {
+      MutexLock lock(&mutex_);
+      stuck = writing_;
+    }
+    if (stuck && operations_.cancel) operations_.cancel();
   }
 
   size_t pending() const {
@@ -77,13 +90,11 @@ class StreamWriter {
     const Out* next = nullptr;
     {
       MutexLock lock(&mutex_);
-      queue_.pop_front();
-      if (!ok) {
-        broken_ = true;
-        queue_.clear();
-      }
+      PopFront();
+      if (!ok) broken_ = true;
+      while (!ok && !queue_.empty()) PopFront();
       writing_ = !queue_.empty();
-      if (writing_) next = &queue_.front();
+      if (writing_) next = &queue_.front().message;
     }
     if (next != nullptr) {
       operations_.start_write(next);
@@ -96,10 +107,23 @@ class StreamWriter {
   void Break() {
     MutexLock lock(&mutex_);
     broken_ = true;
-    while (queue_.size() > (writing_ ? 1u : 0u)) queue_.pop_back();
+    while (queue_.size() > (writing_ ? 1u : 0u)) {
+      bytes_ -= queue_.back().bytes;
+      queue_.pop_back();
+    }
   }
 
  private:
+  struct Waiting {
+    Out message;
+    size_t bytes;
+  };
+
+  void PopFront() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    bytes_ -= queue_.front().bytes;
+    queue_.pop_front();
+  }
+
   void MaybeFinish() {
     {
       MutexLock lock(&mutex_);
@@ -111,8 +135,11 @@ class StreamWriter {
 
   const Operations operations_;
   const size_t limit_;
+  const size_t limit_bytes_;
   mutable Mutex mutex_;
-  std::deque<Out> queue_ ABSL_GUARDED_BY(mutex_);  // A deque keeps the written message's address.
+  // A deque keeps the written message's address.
+  std::deque<Waiting> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the queue.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;

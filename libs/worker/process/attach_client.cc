@@ -35,16 +35,18 @@ void AttachClient::Connect(wire::WorkerFrame hello) {
     MutexLock lock(&mutex_);
     current_ = stream;
   }
-  const std::shared_ptr<Stream::Writer> writer = Stream::Start(
-      [&stub](grpc::ClientContext* context, Stream::Reactor* reactor) {
-        stub->async()->Attach(context, reactor);
-      },
-      {.on_read = [this, stream](wire::CommandFrame frame) { OnRead(stream, std::move(frame)); },
-       .on_closed =
-           [this, stream](const absl::Status& status) {
-             inbox_.End(stream, status);
-             channels_.Closed(stream);
-           }});
+  const std::shared_ptr<Stream::Writer> writer =
+      Stream::Start([&stub](grpc::ClientContext* context,
+                            Stream::Reactor* reactor) { stub->async()->Attach(context, reactor); },
+                    {.on_read =
+                         [this, stream](wire::CommandFrame frame, ReadCredit credit) {
+                           OnRead(stream, std::move(frame), std::move(credit));
+                         },
+                     .on_closed =
+                         [this, stream](const absl::Status& status) {
+                           inbox_.End(stream, status);
+                           channels_.Closed(stream);
+                         }});
   {
     MutexLock lock(&mutex_);
     writer_ = writer;
@@ -52,10 +54,10 @@ void AttachClient::Connect(wire::WorkerFrame hello) {
   Send(std::move(hello));
 }
 
-void AttachClient::OnRead(uint64_t stream, wire::CommandFrame frame) {
+void AttachClient::OnRead(uint64_t stream, wire::CommandFrame frame, ReadCredit credit) {
   if (frame.has_attached()) OnAttached(stream, frame);
-  if (inbox_.Push(stream, std::move(frame), clock_.Now())) return;
-  // The engine thread is far behind. Reconnecting is better than losing a command.
+  if (inbox_.Push(stream, std::move(frame), clock_.Now(), std::move(credit))) return;
+  // The engine thread is far behind: start over with the scheduler rather than lose a command.
   const std::shared_ptr<Stream::Writer> ours = writer();
   if (ours != nullptr) ours->Abandon(absl::ResourceExhaustedError("too many frames wait"));
 }

@@ -41,7 +41,7 @@ class AttachClient {
  private:
   using Stream = ClientStream<wire::WorkerFrame, wire::CommandFrame>;
 
-  void OnRead(uint64_t stream, wire::CommandFrame frame);
+  void OnRead(uint64_t stream, wire::CommandFrame frame, ReadCredit credit);
   void OnAttached(uint64_t stream, const wire::CommandFrame& frame);
   // Sends a heartbeat when one is due; returns the time until the next.
   absl::Duration Beat();

@@ -1,7 +1,8 @@
 // AttachInbox is the queue between the stream's threads and the engine thread: command frames, the
 // end of the stream, and wake-ups. Ownership: owns what it holds. Threads: thread-safe; one
-// consumer. Units: at most `limit` frames wait; the end of the stream always fits. Errors: Push
-// returns false when full; the stream must then be ended, since a lost frame cannot be recovered.
+// consumer. Units: at most `limit` frames wait; the end of the stream always fits. The stream's
+// read window (libs/rpc/read_window.h) keeps what waits below that. Errors: Push returns false when
+// full; the stream is then to be ended, since a lost frame cannot be made good.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "libs/concurrency/mutex.h"
+#include "libs/rpc/read_window.h"
 #include "proto/packages.h"
 #include "tokenrouter/internal/v1/worker.pb.h"
 
@@ -22,6 +24,7 @@ class AttachInbox {
   struct Frame {
     wire::CommandFrame command;
     absl::Time arrived;
+    ReadCredit credit = nullptr;  // Held until the frame has been applied.
   };
   struct Content {
     std::vector<Frame> frames;          // In order of arrival; all before the end.
@@ -39,11 +42,12 @@ class AttachInbox {
     content_.ended.reset();
   }
   // `now` is kept with the frame: it may wait for the end of a step.
-  [[nodiscard]] bool Push(uint64_t stream, wire::CommandFrame frame, absl::Time now) {
+  [[nodiscard]] bool Push(uint64_t stream, wire::CommandFrame frame, absl::Time now,
+                          ReadCredit credit = nullptr) {
     MutexLock lock(&mutex_);
     if (stream != stream_) return true;
     if (content_.frames.size() >= limit_) return false;
-    content_.frames.push_back({std::move(frame), now});
+    content_.frames.push_back({std::move(frame), now, std::move(credit)});
     ready_.Signal();
     return true;
   }

@@ -48,10 +48,11 @@ absl::Duration StepLoop::IdleTime() const {
 }
 
 void StepLoop::TakeInbox(absl::Duration timeout) {
-  const AttachInbox::Content content = parts_.inbox->Take(timeout);
-  for (const AttachInbox::Frame& frame : content.frames) {
+  AttachInbox::Content content = parts_.inbox->Take(timeout);
+  for (AttachInbox::Frame& frame : content.frames) {
     for (const wire::Open& open : frame.command.opens()) LogOpened(open);
     parts_.core->Apply(frame.command, parts_.clock->Now(), frame.arrived);
+    frame.credit = nullptr;
   }
   const bool attached = parts_.core->attached();
   if (attached && !was_attached_) {

@@ -24,10 +24,12 @@ class ScriptedAttachService : public wire::Scheduler::CallbackService {
   using Stream = ServerStream<wire::WorkerFrame, wire::CommandFrame>;
 
   grpc::ServerBidiReactor<wire::WorkerFrame, wire::CommandFrame>* Attach(
-      grpc::CallbackServerContext*) override {
-    return Stream::Start([this](std::shared_ptr<Stream::Writer> writer) {
-      return Stream::Handlers{
-          [this, writer](wire::WorkerFrame frame) { OnFrame(writer, std::move(frame)); }, [] {}};
+      grpc::CallbackServerContext* context) override {
+    return Stream::Start(context, [this](std::shared_ptr<Stream::Writer> writer) {
+      return Stream::Handlers{[this, writer](wire::WorkerFrame frame, const ReadCredit&) {
+                                OnFrame(writer, std::move(frame));
+                              },
+                              [] {}};
     });
   }
 

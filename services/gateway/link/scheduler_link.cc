@@ -14,6 +14,9 @@ namespace {
 // Frames waiting for gRPC. One frame holds everything of a tick, so this is seconds of a stuck
 // peer.
 constexpr size_t kPendingFrames = 256;
+// And bytes of them: everything that is live is submitted again at once after a restart, several
+// times the ids that a scheduler takes (CoreOptions::max_ids).
+constexpr size_t kPendingBytes = size_t{256} << 20;
 
 }  // namespace
 
@@ -138,8 +141,9 @@ void SchedulerLink::Dial(absl::Time now) {
       wire::Scheduler::NewStub(MakeChannel(target_));
   channels_.Keep(attempt, stub);
   Stream::Handlers handlers;
-  handlers.on_read = [this, gate = gate_, attempt](wire::SchedulerFrame frame) {
-    gate->Post([this, attempt, frame = std::move(frame)] {
+  handlers.on_read = [this, gate = gate_, attempt](wire::SchedulerFrame frame, ReadCredit credit) {
+    // The closure keeps the credit until it has run.
+    gate->Post([this, attempt, frame = std::move(frame), credit = std::move(credit)] {
       if (attempt == attempt_) core_.OnFrame(frame, clock_->Now());
     });
   };
@@ -151,7 +155,7 @@ void SchedulerLink::Dial(absl::Time now) {
   writer_ =
       Stream::Start([&stub](grpc::ClientContext* context,
                             Stream::Reactor* reactor) { stub->async()->Connect(context, reactor); },
-                    std::move(handlers), kPendingFrames);
+                    std::move(handlers), kPendingFrames, kPendingBytes);
   core_.OnConnected(now);
 }
 

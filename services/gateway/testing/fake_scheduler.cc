@@ -81,9 +81,11 @@ std::string FakeScheduler::Text(int tokens) {
 }
 
 grpc::ServerBidiReactor<wire::GatewayFrame, wire::SchedulerFrame>* FakeScheduler::Connect(
-    grpc::CallbackServerContext* /*context*/) {
-  return Stream::Start([this](std::shared_ptr<Stream::Writer> writer) {
-    return Stream::Handlers{[this, writer](wire::GatewayFrame frame) { OnFrame(writer, frame); },
+    grpc::CallbackServerContext* context) {
+  return Stream::Start(context, [this](std::shared_ptr<Stream::Writer> writer) {
+    return Stream::Handlers{[this, writer](const wire::GatewayFrame& frame, const ReadCredit&) {
+                              OnFrame(writer, frame);
+                            },
                             [] {}};
   });
 }

@@ -3,8 +3,10 @@
 // Ownership: the reactors delete themselves; this object must outlive all of them, so stop the
 // server first. `loop` must outlive it.
 // Threads: Accept runs on gRPC threads; everything else, and both handlers, on the loop.
-// Errors: the stream of a peer that does not read its frames (kPendingFrames are waiting), or that
-// sends while the loop's mailbox is full, is ended with RESOURCE_EXHAUSTED.
+// Limits: of one stream at most kReadWindowBytes wait for the loop (read_window.h): a peer that
+// sends faster is slowed down by flow control. Errors: a peer that does not read what it is sent
+// (kPendingFrames or kDefaultPendingBytes wait) has its stream ended with RESOURCE_EXHAUSTED; so
+// has one whose frame finds the mailbox full, which takes hundreds of streams that are all behind.
 #pragma once
 
 #include <atomic>
@@ -34,16 +36,19 @@ class PeerStreams {
 
   PeerStreams(OwnerLoop* loop, Handlers handlers) : loop_(loop), handlers_(std::move(handlers)) {}
 
-  // Returns the reactor of a new stream.
-  Stream* Accept() {
+  // The reactor of a new stream.
+  Stream* Accept(grpc::CallbackServerContext* context) {
     return Stream::Start(
+        context,
         [this](std::shared_ptr<Writer> writer) {
           auto peer = std::make_shared<Peer>();
           peer->id = next_id_.fetch_add(1);
           peer->writer = std::move(writer);
-          return typename Stream::Handlers{
-              .on_read = [this, peer](In frame) { Read(peer, std::move(frame)); },
-              .on_closed = [this, peer] { Closed(peer); }};
+          return typename Stream::Handlers{.on_read =
+                                               [this, peer](In frame, ReadCredit credit) {
+                                                 Read(peer, std::move(frame), std::move(credit));
+                                               },
+                                           .on_closed = [this, peer] { Closed(peer); }};
         },
         kPendingFrames);
   }
@@ -93,12 +98,14 @@ class PeerStreams {
     bool gone = false;  // Owned by the loop.
   };
 
-  void Read(const std::shared_ptr<Peer>& peer, In frame) {
-    const bool posted = loop_->Post([this, peer, frame = std::move(frame)] {
-      if (peer->gone) return;
-      peers_.try_emplace(peer->id, peer);
-      handlers_.on_frame(peer->id, frame);
-    });
+  // The closure keeps the credit until it has run.
+  void Read(const std::shared_ptr<Peer>& peer, In frame, ReadCredit credit) {
+    const bool posted =
+        loop_->Post([this, peer, frame = std::move(frame), credit = std::move(credit)] {
+          if (peer->gone) return;
+          peers_.try_emplace(peer->id, peer);
+          handlers_.on_frame(peer->id, frame);
+        });
     if (!posted) {
       peer->writer->Abandon(absl::ResourceExhaustedError("the scheduler's mailbox is full"));
     }

@@ -142,8 +142,10 @@ class SchedulerServer::Impl : public Output {
   absl::Duration AfterBatch() {
     const absl::Time now = Now();
     if (now - last_tick_ >= kTick) {
-      // The process was stopped or starved; frames from workers may still wait to be read.
-      if (now - last_tick_ > options_.core.heartbeat) core_.ResetLiveness(now);
+      // Stopped, starved of a processor, or behind with the mailbox: what the workers said still
+      // waits to be read.
+      const absl::Time heard = std::min(last_tick_, loop_.heard_until());
+      if (now - heard > options_.core.heartbeat) core_.ResetLiveness(now);
       last_tick_ = now;
       core_.OnTick(now);
       Plan(now);

@@ -30,8 +30,9 @@ class TestStream {
   explicit TestStream(
       const std::function<void(grpc::ClientContext*, typename Stream::Reactor*)>& begin)
       : writer_(Stream::Start(
-            begin, {[this](In frame) { (void)frames_.TryPush(std::move(frame)); },
-                    [this](const absl::Status& status) { (void)ends_.TryPush(status); }})) {}
+            begin,
+            {[this](In frame, const ReadCredit&) { (void)frames_.TryPush(std::move(frame)); },
+             [this](const absl::Status& status) { (void)ends_.TryPush(status); }})) {}
   ~TestStream() {
     writer_->Finish(absl::OkStatus());
     if (!ended_) End().IgnoreError();

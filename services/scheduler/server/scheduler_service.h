@@ -24,12 +24,12 @@ class SchedulerService final : public wire::Scheduler::CallbackService {
       : loop_(loop), gateways_(gateways), workers_(workers), fill_state_(std::move(fill_state)) {}
 
   grpc::ServerBidiReactor<wire::GatewayFrame, wire::SchedulerFrame>* Connect(
-      grpc::CallbackServerContext*) override {
-    return gateways_->Accept();
+      grpc::CallbackServerContext* context) override {
+    return gateways_->Accept(context);
   }
   grpc::ServerBidiReactor<wire::WorkerFrame, wire::CommandFrame>* Attach(
-      grpc::CallbackServerContext*) override {
-    return workers_->Accept();
+      grpc::CallbackServerContext* context) override {
+    return workers_->Accept(context);
   }
   grpc::ServerUnaryReactor* GetState(grpc::CallbackServerContext* context,
                                      const wire::GetStateRequest*,

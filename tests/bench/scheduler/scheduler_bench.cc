@@ -138,7 +138,7 @@ class RemoteWorker {
       : worker_(std::move(worker)) {
     writer_ = WorkerStream::Start(
         [stub](auto* context, auto* reactor) { stub->async()->Attach(context, reactor); },
-        {[this, eager](wire::CommandFrame frame) {
+        {[this, eager](const wire::CommandFrame& frame, const ReadCredit&) {
            {
              MutexLock lock(&mutex_);
              worker_.Apply(frame);
@@ -174,7 +174,7 @@ class RemoteGateway {
       : gateway_(std::move(gateway)) {
     writer_ = GatewayStream::Start(
         [stub](auto* context, auto* reactor) { stub->async()->Connect(context, reactor); },
-        {[this](wire::SchedulerFrame frame) {
+        {[this](const wire::SchedulerFrame& frame, const ReadCredit&) {
            MutexLock lock(&mutex_);
            gateway_.Apply(frame);
          },

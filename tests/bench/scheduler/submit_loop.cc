@@ -46,7 +46,7 @@ class SubmitLoop {
         [this](grpc::ClientContext* context, Stream::Reactor* reactor) {
           stub_->async()->Connect(context, reactor);
         },
-        {[frames = frames_](wire::SchedulerFrame frame) {
+        {[frames = frames_](wire::SchedulerFrame frame, const ReadCredit&) {
            (void)frames->TryPush(std::move(frame));
          },
          [frames = frames_](const absl::Status&) { frames->Close(); }});
