@@ -5,13 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
+#include "libs/tokens/frame_limit.h"
 #include "services/gateway/errors/api_error.h"
 
 namespace tokenrouter {
 namespace {
 
-// No frame may come near gRPC's limit: a resubmit of many long requests goes out in parts.
-constexpr size_t kMaxIdsPerFrame = size_t{1} << 20;
+// Of a Submit's id on the wire, at most, and of its numbers and heads.
+constexpr size_t kIdBytes = 5;
+constexpr size_t kFieldsBytes = 64;
 
 absl::Status StatusOfRejection(const wire::Rejection& rejection) {
   const bool known = rejection.code() > 0 && rejection.code() <= 16;
@@ -258,11 +260,14 @@ wire::Submit SchedulerLinkCore::MakeSubmit(uint64_t handle, const Request& reque
 
 void SchedulerLinkCore::AddSubmits(wire::GatewayFrame* frame, absl::Time now) {
   if (unsubmitted_ == 0) return;
-  size_t ids = 0;
+  size_t bytes = 0;
   for (auto& [handle, request] : requests_) {
     if (request.submitted || now < request.not_before) continue;
-    if (ids > 0 && ids + request.ids.size() > kMaxIdsPerFrame) return;
-    ids += request.ids.size();
+    // No frame may come near gRPC's limit: a resubmit of many requests goes out in parts.
+    const size_t more = request.ids.size() * kIdBytes + request.spec.ByteSizeLong() +
+                        request.authors.size() + request.state.size() + kFieldsBytes;
+    if (bytes > 0 && bytes + more > kMaxFrameBytes) return;
+    bytes += more;
     *frame->add_submits() = MakeSubmit(handle, request);
     request.submitted = true;
     --unsubmitted_;

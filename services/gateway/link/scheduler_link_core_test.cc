@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "libs/tokens/frame_limit.h"
 #include "services/gateway/errors/api_error.h"
 
 namespace tokenrouter {
@@ -198,6 +199,22 @@ TEST_F(SchedulerLinkCoreTest, ResubmitsEverythingLiveAfterALoss) {
   EXPECT_EQ(core_.counters().resubmitted, 1u);
   Deliver(1, 3, {7}, false, kTerm + 1);
   EXPECT_EQ(core_.counters().dropped_duplicate, 1u);
+}
+
+TEST_F(SchedulerLinkCoreTest, SubmitsManyRequestsInFramesThatFit) {
+  // Small prompts, large specs: it is not only ids that fill a frame.
+  wire::GenerationSpec spec;
+  spec.set_prompt_length(1);
+  for (int i = 0; i < 2048; ++i) spec.mutable_stop()->add_stop_ids(150000 + i);
+  constexpr uint64_t kRequests = 2000;
+  for (uint64_t handle = 1; handle <= kRequests; ++handle) core_.Submit(handle, spec, {1}, now_);
+  ConnectTo(kTerm);
+  uint64_t submitted = 0;
+  for (auto frame = core_.TakeFrame(now_); frame; frame = core_.TakeFrame(now_)) {
+    EXPECT_LE(frame->ByteSizeLong(), kMaxFrameBytes);
+    for (const wire::Submit& submit : frame->submits()) EXPECT_EQ(submit.handle(), ++submitted);
+  }
+  EXPECT_EQ(submitted, kRequests);
 }
 
 TEST_F(SchedulerLinkCoreTest, RejectionCarriesReasonAndRetryTime) {

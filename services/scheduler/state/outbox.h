@@ -1,9 +1,8 @@
-// Outbox gathers what one batch of input produces, one frame per peer, and hands out each frame at
-// Flush. Output is the receiver: gRPC streams in the server, the simulated network in the
-// simulator.
-// Ownership: owns the frames. They are cleared, not freed, between batches, so that their memory is
-// reused. An Output may swap a frame's content away.
-// Threads: lives on the scheduler's loop.
+// Outbox gathers what one batch of input produces, one frame per peer, and hands each frame out at
+// Flush, in several parts where it is larger than kMaxFrameBytes (frame_split.h). Output is the
+// other end: streams in the server, the simulated network in the simulator. Ownership: owns the
+// frames; they are cleared, not freed, between batches, so that their memory is reused. An Output
+// may swap a frame's content away. Threads: lives on the scheduler's loop.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "libs/tokens/frame_limit.h"
 #include "proto/packages.h"
 #include "services/scheduler/options/core_options.h"
+#include "services/scheduler/state/frame_split.h"
 #include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
@@ -45,8 +46,8 @@ class OutFrames {
   // Drops what was not yet sent to this peer.
   void Forget(StreamId stream) { slots_.erase(stream); }
 
-  // Calls send(stream, Frame*) in the order in which peers were first written to. Returns the
-  // number of frames.
+  // Calls send(stream, Frame*) in the order in which peers were first written to. Returns how
+  // often.
   template <typename Send>
   int Flush(uint64_t term, const Send& send) {
     int sent = 0;
@@ -56,9 +57,9 @@ class OutFrames {
       Slot& slot = *found->second;
       slot.dirty = false;
       slot.frame.set_term(term);
-      send(stream, &slot.frame);
+      sent += SendSplit(&slot.frame, kMaxFrameBytes,
+                        [&send, stream](Frame* frame) { send(stream, frame); });
       slot.frame.Clear();
-      ++sent;
     }
     dirty_.clear();
     return sent;
