@@ -9,14 +9,12 @@ namespace tokenrouter {
 TokenHistory::TokenHistory(std::vector<TokenId> prompt)
     : ids_(std::move(prompt)),
       authors_(ids_.size(), Author::kPrompt),
-      entropies_(ids_.size(), 0.0f),
       prompt_length_(static_cast<Position>(ids_.size())) {}
 
-void TokenHistory::Commit(TokenId id, Author author, float entropy) {
+void TokenHistory::Commit(TokenId id, Author author) {
   ids_.resize(authors_.size());
   ids_.push_back(id);
   authors_.push_back(author);
-  entropies_.push_back(entropy);
   ++written_[static_cast<int>(author)];
 }
 
@@ -33,11 +31,6 @@ std::span<const TokenId> TokenHistory::IdsFrom(Position from) const {
 Author TokenHistory::author(Position position) const {
   TR_CHECK(position >= 0 && position < committed()) << position << " of " << committed();
   return authors_[position];
-}
-
-float TokenHistory::entropy(Position position) const {
-  TR_CHECK(position >= 0 && position < committed()) << position << " of " << committed();
-  return entropies_[position];
 }
 
 }  // namespace tokenrouter

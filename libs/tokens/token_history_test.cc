@@ -9,16 +9,15 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST(TokenHistoryTest, KeepsAuthorsAndEntropiesOfCommittedTokens) {
+TEST(TokenHistoryTest, KeepsAuthorsOfCommittedTokens) {
   TokenHistory history({1, 2});
-  history.Commit(3, Author::kSmall, 0.5f);
-  history.Commit(4, Author::kLarge, 1.5f);
+  history.Commit(3, Author::kSmall);
+  history.Commit(4, Author::kLarge);
   EXPECT_THAT(history.ids(), ElementsAre(1, 2, 3, 4));
   EXPECT_EQ(history.prompt_length(), 2);
   EXPECT_EQ(history.generated(), 2);
   EXPECT_EQ(history.author(0), Author::kPrompt);
   EXPECT_EQ(history.author(3), Author::kLarge);
-  EXPECT_EQ(history.entropy(2), 0.5f);
   EXPECT_EQ(history.written_by(Author::kSmall), 1);
   EXPECT_EQ(history.written_by(Author::kLarge), 1);
 }
@@ -30,7 +29,7 @@ TEST(TokenHistoryTest, ReplacesTheTailAsAWholeAndDropsItOnCommit) {
   EXPECT_THAT(history.tail(), ElementsAre(5, 6));
   EXPECT_EQ(history.committed(), 1);
   EXPECT_EQ(history.size(), 3);
-  history.Commit(5, Author::kSmall, 0.0f);
+  history.Commit(5, Author::kSmall);
   EXPECT_THAT(history.tail(), IsEmpty());
   EXPECT_THAT(history.ids(), ElementsAre(1, 5));
 }

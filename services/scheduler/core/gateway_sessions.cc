@@ -14,7 +14,7 @@ TokenHistory HistoryOf(const wire::Submit& submit) {
   TokenHistory history(std::vector<TokenId>(submit.ids().begin(), submit.ids().begin() + prompt));
   for (int i = prompt; i < submit.ids_size(); ++i) {
     const Author author = submit.authors()[i - prompt] == 2 ? Author::kLarge : Author::kSmall;
-    history.Commit(submit.ids(i), author, 0.0f);
+    history.Commit(submit.ids(i), author);
   }
   return history;
 }

@@ -108,8 +108,7 @@ void RequestMachine::Accept(Role role, const wire::RowReport& row) {
   for (int i = 0; i < row.ids_size(); ++i) {
     const Author author = AuthorOfByte(row.authors()[i]);
     written += author == AuthorOf(role) ? 1 : 0;
-    const float entropy = row.entropies_size() > 0 ? row.entropies(i) : 0.0f;
-    history_.Commit(row.ids(i), author, entropy);
+    history_.Commit(row.ids(i), author);
   }
   history_.ReplaceTail({row.tail().data(), static_cast<size_t>(row.tail_size())});
   Side& side = mutable_side(role);

@@ -11,7 +11,7 @@ const absl::Time kSince = kSubmitted + absl::Milliseconds(70);
 
 RequestMachine Machine(wire::GenerationSpec spec, int generated) {
   TokenHistory history({1, 2, 3});
-  for (int i = 0; i < generated; ++i) history.Commit(40, Author::kSmall, 0.0f);
+  for (int i = 0; i < generated; ++i) history.Commit(40, Author::kSmall);
   return RequestMachine({.key = 1, .submitted_at = kSubmitted}, std::move(spec), std::move(history),
                         "", {}, 64);
 }
