@@ -117,7 +117,9 @@ void GatewaySessions::OnSubmit(StreamId stream, Session* session, const wire::Su
     const AdmissionLoad load{.live = state_->requests.size(),
                              .newcomers = placement_->newcomers(),
                              .must_wait = !pair || !placement_->HasCapacity(*pair, grant.role),
-                             .draining = state_->draining};
+                             .draining = state_->draining,
+                             .reserved_ids = state_->requests.reserved_ids(),
+                             .wanted_ids = ReservedIds(submit.spec())};
     refusal = JudgeLoad(load, submit.resumed(), state_->options);
   }
   if (refusal) {

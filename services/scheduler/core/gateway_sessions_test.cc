@@ -260,5 +260,28 @@ TEST(State, ShowsWorkersAndPairs) {
   EXPECT_EQ(reply.pairs(0).running(), 1);
 }
 
+TEST(Gateway, HoldsTheIdsOfLiveRequestsAgainstTheLimit) {
+  CoreOptions options;
+  options.max_ids = 2 * 103 + 1;
+  S s(options);
+  s.AttachAll();
+  for (uint64_t handle = 1; handle <= 2; ++handle) s.Submit(handle);  // 3 + 100 ids each.
+  EXPECT_EQ(s.Heard().rejections_size(), 0);
+  s.Submit(3);
+  const wire::SchedulerFrame heard = s.Heard();
+  ASSERT_EQ(heard.rejections_size(), 1);
+  EXPECT_EQ(heard.rejections(0).reason(), "max_ids");
+  EXPECT_EQ(heard.rejections(0).code(), static_cast<int>(absl::StatusCode::kResourceExhausted));
+  EXPECT_GT(heard.rejections(0).retry_after_ms(), 0);
+  wire::Submit resumed = S::MakeSubmit(4);
+  resumed.set_resumed(true);
+  s.Submit(resumed);
+  EXPECT_EQ(s.Heard().rejections_size(), 0) << "it was admitted before";
+  s.Cancel(1);
+  s.Cancel(2);
+  s.Submit(5);
+  EXPECT_EQ(s.Heard().rejections_size(), 0) << "what ends gives its ids back";
+}
+
 }  // namespace
 }  // namespace tokenrouter

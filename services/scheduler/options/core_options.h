@@ -34,7 +34,12 @@ enum class LargePrefill : uint8_t {
 struct CoreOptions {
   // Requests in flight, over all pairs.
   int max_requests = 4096;
-  // New requests that may wait for a worker with capacity. Requests beyond this limit are refused.
+  // Ids of all of them together: prompt + max_new_tokens of each, held against it at admission.
+  // This bounds the process's memory. An id takes 5 bytes of history (up to 10 while it grows) and,
+  // while everything opens again after the loss of a worker, about 10 in frames: 20 in all, 640 MiB
+  // here. As many as max_requests need at a context of 8192 ids.
+  int64_t max_ids = int64_t{32} << 20;
+  // New requests that wait for a worker with room; beyond it they are refused.
   int max_queued = 1024;
   LargePoolGone large_pool_gone = LargePoolGone::kWait;
   // Under kWait, from the loss of the last large worker.

@@ -36,18 +36,19 @@ enum class RejectReason : uint8_t {
   kDeadline,
   kClientSlow,
   kReopenLimit,
+  kMaxIds,
 };
-inline constexpr int kRejectReasons = 12;
+inline constexpr int kRejectReasons = 13;
 inline constexpr const char* kRejectReasonNames[kRejectReasons] = {
-    "invalid",       "duplicate", "queue_full",      "max_requests",
-    "context_limit", "draining",  "no_small_worker", "large_pool_gone",
-    "queue_timeout", "deadline",  "client_slow",     "reopen_limit"};
+    "invalid",     "duplicate",       "queue_full",      "max_requests",  "context_limit",
+    "draining",    "no_small_worker", "large_pool_gone", "queue_timeout", "deadline",
+    "client_slow", "reopen_limit",    "max_ids"};
 
 // Why a side of a request was opened again.
-enum class ReopenCause : uint8_t { kWorkerLost, kDiverged, kEvicted };
-inline constexpr int kReopenCauses = 3;
+enum class ReopenCause : uint8_t { kWorkerLost, kDiverged, kEvicted, kStalled };
+inline constexpr int kReopenCauses = 4;
 inline constexpr const char* kReopenCauseNames[kReopenCauses] = {"worker_lost", "diverged",
-                                                                 "evicted"};
+                                                                 "evicted", "stalled"};
 
 // Why a large side was evicted (eviction_choice.h).
 enum class EvictionNeed : uint8_t {

@@ -90,6 +90,12 @@ std::optional<Refusal> JudgeLoad(const AdmissionLoad& load, bool resumed,
     return Refusal{RejectReason::kDraining, absl::StatusCode::kUnavailable,
                    "this scheduler is draining and takes no new requests"};
   }
+  if (load.reserved_ids + load.wanted_ids > options.max_ids) {
+    return Refusal{RejectReason::kMaxIds, absl::StatusCode::kResourceExhausted,
+                   absl::StrCat("prompt + max_new_tokens are ", load.wanted_ids,
+                                " ids, the requests in flight ", "may grow to ", load.reserved_ids,
+                                "; the limit is ", options.max_ids)};
+  }
   if (load.must_wait && load.newcomers >= options.max_queued) {
     return Refusal{RejectReason::kQueueFull, absl::StatusCode::kResourceExhausted,
                    absl::StrCat(load.newcomers, " requests wait for a worker; the limit is ",

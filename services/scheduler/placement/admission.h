@@ -2,6 +2,7 @@
 // Errors: the status names the invalid value and what is allowed; the reason is machine-readable.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -26,6 +27,8 @@ struct AdmissionLoad {
   int newcomers = 0;       // New requests that wait for their first worker.
   bool must_wait = false;  // No worker of the first role has capacity now.
   bool draining = false;
+  int64_t reserved_ids = 0;  // Of the live requests.
+  int64_t wanted_ids = 0;    // Of this one.
 };
 
 // Checks the ids, authors, state and limits of the message itself. The pair's limits are skipped

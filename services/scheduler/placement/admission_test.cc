@@ -87,7 +87,20 @@ TEST_F(AdmissionTest, RefusesParametersOutOfRange) {
   ExpectRefused("request_id is empty");
 }
 
-TEST(JudgeLoad, RefusesBeyondItsLimitsAndAdmitsResumedRequests) {
+TEST(JudgeLoad, RefusesANewRequestBeyondTheIdsAndNamesAllNumbers) {
+  CoreOptions options;
+  options.max_ids = 1000;
+  EXPECT_FALSE(JudgeLoad({.reserved_ids = 900, .wanted_ids = 100}, false, options).has_value());
+  const auto refusal = JudgeLoad({.reserved_ids = 900, .wanted_ids = 101}, false, options);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->reason, RejectReason::kMaxIds);
+  EXPECT_EQ(refusal->code, absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(refusal->message, HasSubstr("101 ids"));
+  EXPECT_THAT(refusal->message, HasSubstr("900; the limit is 1000"));
+  EXPECT_FALSE(JudgeLoad({.reserved_ids = 900, .wanted_ids = 101}, true, options).has_value());
+}
+
+TEST(JudgeLoad, RefusesBeyondItsLimitsAndLetsResumedOnesThrough) {
   CoreOptions options;
   options.max_requests = 10;
   options.max_queued = 2;

@@ -17,8 +17,9 @@ void CutChunk(wire::TokenChunk* chunk, Position end) {
 
 bool MeansOverload(RejectReason reason) {
   return reason == RejectReason::kQueueFull || reason == RejectReason::kMaxRequests ||
-         reason == RejectReason::kQueueTimeout || reason == RejectReason::kNoSmallWorker ||
-         reason == RejectReason::kLargePoolGone || reason == RejectReason::kDraining;
+         reason == RejectReason::kMaxIds || reason == RejectReason::kQueueTimeout ||
+         reason == RejectReason::kNoSmallWorker || reason == RejectReason::kLargePoolGone ||
+         reason == RejectReason::kDraining;
 }
 
 }  // namespace

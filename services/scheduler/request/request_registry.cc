@@ -16,6 +16,7 @@ RequestMachine* RequestRegistry::Add(std::unique_ptr<RequestMachine> machine) {
                          .second;
   TR_CHECK(fresh) << "request " << added->spec().request_id() << " is live already";
   ++live_by_pair_[added->origin().pair];
+  reserved_ids_ += ReservedIds(added->spec());
   FollowReading(*added);
   machines_.emplace(added->origin().key, std::move(machine));
   return added;
@@ -27,6 +28,7 @@ void RequestRegistry::Erase(uint64_t key) {
   const RequestMachine& machine = *found->second;
   by_identity_.erase(Identity(machine.spec().request_id(), machine.spec().choice()));
   --live_by_pair_[machine.origin().pair];
+  reserved_ids_ -= ReservedIds(machine.spec());
   reading_by_pair_[machine.origin().pair].erase(key);
   machines_.erase(found);
 }
@@ -42,6 +44,7 @@ void RequestRegistry::FollowReading(const RequestMachine& machine) {
 
 void RequestRegistry::Clear() {
   machines_.clear();
+  reserved_ids_ = 0;
   by_identity_.clear();
   live_by_pair_.clear();
   reading_by_pair_.clear();

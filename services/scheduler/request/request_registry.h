@@ -17,6 +17,11 @@
 
 namespace tokenrouter {
 
+// Ids that a request may grow to.
+inline int64_t ReservedIds(const wire::GenerationSpec& spec) {
+  return int64_t{spec.prompt_length()} + spec.stop().max_new_tokens();
+}
+
 class RequestRegistry {
  public:
   // The number that Add expects next.
@@ -35,6 +40,8 @@ class RequestRegistry {
   RequestMachine* Find(const std::string& request_id, uint32_t choice) const;
 
   int size() const { return static_cast<int>(machines_.size()); }
+  // What they may grow to together.
+  int64_t reserved_ids() const { return reserved_ids_; }
   // Live requests of a pair.
   int live(int pair) const;
   // Those of them whose side with the decode grant has yet to prefill the prompt, as of their last
@@ -52,6 +59,7 @@ class RequestRegistry {
   uint64_t next_key_ = 1;
   absl::flat_hash_map<uint64_t, std::unique_ptr<RequestMachine>> machines_;
   absl::flat_hash_map<Identity, uint64_t> by_identity_;
+  int64_t reserved_ids_ = 0;
   absl::flat_hash_map<int, int> live_by_pair_;
   absl::flat_hash_map<int, absl::flat_hash_set<uint64_t>> reading_by_pair_;
 };

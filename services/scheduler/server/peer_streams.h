@@ -5,7 +5,7 @@
 // Threads: Accept runs on gRPC threads; everything else, and both handlers, on the loop.
 // Limits: of one stream at most kReadWindowBytes wait for the loop (read_window.h): a peer that
 // sends faster is slowed down by flow control. Errors: a peer that does not read what it is sent
-// (kPendingFrames or kDefaultPendingBytes wait) has its stream ended with RESOURCE_EXHAUSTED; so
+// (kPendingFrames or pending_bytes wait) has its stream ended with RESOURCE_EXHAUSTED; so
 // has one whose frame finds the mailbox full, which takes hundreds of streams that are all behind.
 #pragma once
 
@@ -34,7 +34,9 @@ class PeerStreams {
   };
   static constexpr size_t kPendingFrames = 4096;
 
-  PeerStreams(OwnerLoop* loop, Handlers handlers) : loop_(loop), handlers_(std::move(handlers)) {}
+  // `pending_bytes`: what one stream may have waiting to be written.
+  PeerStreams(OwnerLoop* loop, Handlers handlers, size_t pending_bytes = kDefaultPendingBytes)
+      : loop_(loop), handlers_(std::move(handlers)), pending_bytes_(pending_bytes) {}
 
   // The reactor of a new stream.
   Stream* Accept(grpc::CallbackServerContext* context) {
@@ -50,7 +52,7 @@ class PeerStreams {
                                                },
                                            .on_closed = [this, peer] { Closed(peer); }};
         },
-        kPendingFrames);
+        kPendingFrames, pending_bytes_);
   }
 
   // Takes the content of `frame`.
@@ -126,6 +128,7 @@ class PeerStreams {
 
   OwnerLoop* const loop_;
   const Handlers handlers_;
+  const size_t pending_bytes_;
   std::atomic<StreamId> next_id_{1};
   absl::flat_hash_map<StreamId, std::shared_ptr<Peer>> peers_;  // Owned by the loop.
   std::vector<StreamId> unwritable_;                            // Owned by the loop.

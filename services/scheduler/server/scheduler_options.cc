@@ -11,6 +11,8 @@ namespace tokenrouter {
 namespace {
 
 constexpr int32_t kMaxRequests = 1 << 20;
+constexpr int64_t kMinIds = 1024;  // One request of a short context.
+constexpr int64_t kMaxIds = int64_t{1} << 32;
 constexpr int32_t kMaxWaitMs = 10 * 60 * 1000;
 constexpr int32_t kMaxCredit = 4096;
 constexpr int32_t kMinCredit = 2;  // With less a writer would be credit-blocked at every token.
@@ -112,6 +114,8 @@ absl::StatusOr<std::optional<SchedulerOptions>> ParseSchedulerOptions(int argc,
   settings.AddChoice("log_level", &options.log_level, {"debug", "info", "warning", "error"},
                      "least severe line to log");
   settings.Add("max_requests", &core.max_requests, 1, kMaxRequests, "requests in flight");
+  settings.Add("max_ids", &core.max_ids, kMinIds, kMaxIds,
+               "prompt + max_new_tokens of all requests in flight; 20 bytes of memory each");
   settings.Add("max_queued", &core.max_queued, 0, kMaxRequests,
                "new requests that may wait for a worker with capacity");
   settings.AddChoice(

@@ -26,6 +26,12 @@ constexpr absl::Duration kPublish = absl::Milliseconds(250);
 // Time for streams to end by themselves.
 constexpr absl::Duration kStreamGrace = absl::Milliseconds(500);
 
+// Everything that is live may have to be opened at once, on one worker: 5 bytes an id at most.
+size_t PendingBytes(const CoreOptions& options) {
+  constexpr size_t kIdBytes = 5;
+  return std::max(kDefaultPendingBytes, kIdBytes * static_cast<size_t>(options.max_ids));
+}
+
 OwnerLoop::Options LoopOptions(std::function<absl::Duration()> idle) {
   OwnerLoop::Options options;
   options.name = "scheduler";
@@ -48,14 +54,16 @@ class SchedulerServer::Impl : public Output {
                              LogInfo("gateway_gone", {{"stream", stream}});
                              core_.OnGatewayGone(stream, Now());
                            }}),
-        workers_(&loop_, {[this](StreamId stream, const wire::WorkerFrame& frame) {
-                            Handle(frame.has_hello(), "worker", frame.hello().worker_id(), stream,
-                                   [&] { core_.OnWorkerFrame(stream, frame, Now()); });
-                          },
-                          [this](StreamId stream) {
-                            LogWarning("worker_gone", {{"stream", stream}});
-                            core_.OnWorkerGone(stream, Now());
-                          }}),
+        workers_(&loop_,
+                 {[this](StreamId stream, const wire::WorkerFrame& frame) {
+                    Handle(frame.has_hello(), "worker", frame.hello().worker_id(), stream,
+                           [&] { core_.OnWorkerFrame(stream, frame, Now()); });
+                  },
+                  [this](StreamId stream) {
+                    LogWarning("worker_gone", {{"stream", stream}});
+                    core_.OnWorkerGone(stream, Now());
+                  }},
+                 PendingBytes(options.core)),
         metrics_(&registry_),
         core_(options.core, static_cast<uint64_t>(absl::ToUnixMillis(absl::Now())),
               {.opening = InitialGrant, .on_end = LogEnd, .output = this}),
