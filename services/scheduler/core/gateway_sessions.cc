@@ -155,6 +155,7 @@ void GatewaySessions::Start(StreamId stream, Session* session, const wire::Submi
         {state_->now + absl::Milliseconds(spec.deadline_ms()), origin.key, Timer::Kind::kDeadline});
   }
   placement_->DispatchGrant(request);
+  grants_->Begin(origin.key);
 }
 
 bool GatewaySessions::FinishedAlready(const RequestMachine& request, wire::Finish* finish) const {

@@ -10,6 +10,7 @@
 
 #include "absl/container/btree_map.h"
 #include "absl/container/flat_hash_map.h"
+#include "services/scheduler/core/grant_watch.h"
 #include "services/scheduler/core/mode_rule.h"
 #include "services/scheduler/core/row_report_handler.h"
 #include "services/scheduler/placement/admission.h"
@@ -23,12 +24,14 @@ class GatewaySessions {
  public:
   // All must outlive this object.
   GatewaySessions(CoreState* state, RequestFinisher* finisher, Placement* placement,
-                  RowReportHandler* rows, const ModeRule* mode, InitialGrantRule opening)
+                  RowReportHandler* rows, const ModeRule* mode, GrantWatch* grants,
+                  InitialGrantRule opening)
       : state_(state),
         finisher_(finisher),
         placement_(placement),
         rows_(rows),
         mode_(mode),
+        grants_(grants),
         opening_(std::move(opening)) {}
 
   // REQUIRES: frame.has_hello() iff the stream has no session; SchedulerCore refuses all else.
@@ -65,6 +68,7 @@ class GatewaySessions {
   Placement* const placement_;
   RowReportHandler* const rows_;
   const ModeRule* const mode_;
+  GrantWatch* const grants_;
   const InitialGrantRule opening_;
   absl::btree_map<StreamId, std::unique_ptr<Session>> sessions_;
 };

@@ -14,16 +14,19 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
       placement_(&state_, &finisher_),
       mode_(&state_, &placement_),
       rows_(&state_, &finisher_, &placement_, &mode_),
+      grants_(&state_, &finisher_, &placement_),
       release_(&state_),
       leases_(&state_),
       steps_(&state_),
       notices_(&state_),
-      gateways_(&state_, &finisher_, &placement_, &rows_, &mode_, std::move(parts.opening)),
+      gateways_(&state_, &finisher_, &placement_, &rows_, &mode_, &grants_,
+                std::move(parts.opening)),
       workers_(&state_, &finisher_, &placement_, &rows_, &leases_, &steps_) {
   TR_CHECK(state_.output != nullptr);
   finisher_.on_end = [this, observe = std::move(parts.on_end)](RequestMachine* request) {
     placement_.Ended(request);
     gateways_.Forget(*request);
+    grants_.Forget(request->origin().key);
     const int32_t generated = request->history().generated();
     if (generated > 0) state_.ModelOf(request->origin().pair).ObserveFinished(generated);
     if (observe) observe(*request, state_.now);
@@ -154,6 +157,9 @@ void SchedulerCore::RunTimers() {
       case Timer::Kind::kStall:
         rows_.StallTimer(request);
         break;
+      case Timer::Kind::kGrant:
+        grants_.Timer(request);
+        break;
       case Timer::Kind::kDeadline:
         finisher_.Reject(
             request, RejectReason::kDeadline, absl::StatusCode::kDeadlineExceeded,
@@ -170,6 +176,7 @@ void SchedulerCore::RaiseTerm(uint64_t heard) {
   workers_.CloseAll(why);
   state_.requests.Clear();
   placement_.Clear();
+  grants_.Clear();
   state_.term = heard + 1;
 }
 

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "proto/packages.h"
 #include "services/scheduler/core/gateway_sessions.h"
+#include "services/scheduler/core/grant_watch.h"
 #include "services/scheduler/core/mode_rule.h"
 #include "services/scheduler/core/row_report_handler.h"
 #include "services/scheduler/core/worker_sessions.h"
@@ -96,6 +97,7 @@ class SchedulerCore {
   Placement placement_;
   ModeRule mode_;
   RowReportHandler rows_;
+  GrantWatch grants_;
   Releaser release_;
   DeviceLeases leases_;
   StepTracker steps_;

@@ -82,6 +82,11 @@ struct CoreOptions {
   double step_factor = 20;
   // The bound while a worker predicts nothing, since its first step may be a long prefill.
   absl::Duration unpredicted_step = absl::Seconds(60);
+  // Between two rounds of a worker's step loop without a step; a round takes milliseconds.
+  absl::Duration loop_stall = absl::Seconds(10);
+  // A decode grant without a token, or more where what its worker has to run is predicted to take
+  // more than 1 / step_factor of that. Then the request is opened again.
+  absl::Duration grant_timeout = absl::Minutes(2);
   absl::Duration keep_unclaimed = absl::Seconds(30);
 
   PairModelOptions model;

@@ -14,7 +14,7 @@
 namespace tokenrouter {
 
 struct Timer {
-  enum class Kind : uint8_t { kDeadline, kWait, kStall };
+  enum class Kind : uint8_t { kDeadline, kWait, kStall, kGrant };
   absl::Time at;
   uint64_t request = 0;
   Kind kind = Kind::kDeadline;
