@@ -39,7 +39,7 @@ struct CoreOptions {
   // while everything opens again after the loss of a worker, about 10 in frames: 20 in all, 640 MiB
   // here. As many as max_requests need at a context of 8192 ids.
   int64_t max_ids = int64_t{32} << 20;
-  // New requests that wait for a worker with room; beyond it they are refused.
+  // New requests that may wait for a worker with capacity. Requests beyond this limit are refused.
   int max_queued = 1024;
   LargePoolGone large_pool_gone = LargePoolGone::kWait;
   // Under kWait, from the loss of the last large worker.
