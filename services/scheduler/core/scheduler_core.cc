@@ -12,6 +12,7 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
     : state_(options, term, parts.output),
       finisher_(&state_),
       placement_(&state_, &finisher_),
+      loss_(&state_, &finisher_, &placement_),
       mode_(&state_, &placement_),
       rows_(&state_, &finisher_, &placement_, &mode_),
       grants_(&state_, &finisher_, &placement_),
@@ -21,7 +22,7 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
       notices_(&state_),
       gateways_(&state_, &finisher_, &placement_, &rows_, &mode_, &grants_,
                 std::move(parts.opening)),
-      workers_(&state_, &finisher_, &placement_, &rows_, &leases_, &steps_) {
+      workers_(&state_, &placement_, &loss_, &rows_, &leases_, &steps_) {
   TR_CHECK(state_.output != nullptr);
   finisher_.on_end = [this, observe = std::move(parts.on_end)](RequestMachine* request) {
     placement_.Ended(request);
@@ -92,6 +93,7 @@ void SchedulerCore::ResetLiveness(absl::Time now) {
 void SchedulerCore::OnTick(absl::Time now) {
   state_.now = now;
   CloseDeadWorkers();
+  loss_.Judge();
   RunTimers();
   leases_.ExpireDue();
   placement_.AdmitToLargeKvAnywhere();
@@ -100,6 +102,7 @@ void SchedulerCore::OnTick(absl::Time now) {
 
 void SchedulerCore::Flush(absl::Time now) {
   state_.now = now;
+  loss_.Judge();
   placement_.AdmitAfterEnds();
   // Large rows may wait for small steps that begin now; released rows begin large steps.
   steps_.StartDue();

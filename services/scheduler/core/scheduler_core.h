@@ -26,6 +26,7 @@
 #include "services/scheduler/dispatch/worker_hints.h"
 #include "services/scheduler/placement/placement.h"
 #include "services/scheduler/placement/request_finisher.h"
+#include "services/scheduler/placement/worker_loss.h"
 #include "services/scheduler/state/core_state.h"
 #include "tokenrouter/internal/v1/scheduler.pb.h"
 
@@ -48,6 +49,7 @@ class SchedulerCore {
   void OnGatewayFrame(StreamId stream, const wire::GatewayFrame& frame, absl::Time now);
   void OnWorkerFrame(StreamId stream, const wire::WorkerFrame& frame, absl::Time now);
   void OnGatewayGone(StreamId stream, absl::Time now);
+  // What it held is judged at the next Flush or OnTick, together with that of other lost workers.
   void OnWorkerGone(StreamId stream, absl::Time now);
   // Restarts all liveness timers after a stall of the caller, during which it may have received
   // nothing. Call it ahead of OnTick.
@@ -95,6 +97,7 @@ class SchedulerCore {
   CoreState state_;
   RequestFinisher finisher_;
   Placement placement_;
+  WorkerLoss loss_;
   ModeRule mode_;
   RowReportHandler rows_;
   GrantWatch grants_;

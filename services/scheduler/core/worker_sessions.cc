@@ -113,38 +113,17 @@ void WorkerSessions::OnFrame(StreamId stream, const wire::WorkerFrame& frame) {
 }
 
 std::optional<int> WorkerSessions::OnGone(StreamId stream) {
-  const AttachedWorker* const worker = state_->directory.Find(stream);
+  AttachedWorker* const worker = state_->directory.Find(stream);
   if (worker == nullptr) return std::nullopt;
-  const Role role = worker->role;
   const int pair = worker->pair;
-  const std::vector<uint64_t> requests(worker->open.begin(), worker->open.end());
   leases_->OnGone(*worker);
   steps_->Gone(*worker);
+  loss_->Leaves(worker);
   state_->directory.Remove(stream, state_->now);
   PlaceModel(pair);
   state_->releasable_workers.erase(stream);
   state_->outbox.workers.Forget(stream);
-  for (const uint64_t key : requests) SideLost(state_->requests.Find(key), role);
-  if (state_->directory.pair(pair).workers[Index(role)].empty()) {
-    placement_->JudgeWaiting(pair, role);
-  }
   return pair;
-}
-
-void WorkerSessions::SideLost(RequestMachine* request, Role role) {
-  const bool wrote = request->grant().role == role && (request->phase() == Phase::kRunning ||
-                                                       request->phase() == Phase::kReleasable);
-  if (wrote) CountIdle(state_, request);
-  request->LoseSide(role, ReopenCause::kWorkerLost);
-  if (!wrote) return;
-  request->CountReopen();
-  if (request->reopens() <= state_->options.max_reopens) {
-    placement_->DispatchGrant(request);
-    return;
-  }
-  finisher_->Reject(request, RejectReason::kReopenLimit, absl::StatusCode::kUnavailable,
-                    absl::StrCat("lost ", request->reopens(),
-                                 " workers in a row without a single token in between"));
 }
 
 std::vector<std::pair<StreamId, absl::Status>> WorkerSessions::Dead() const {
@@ -179,6 +158,7 @@ void WorkerSessions::CloseAll(const absl::Status& why) {
     state_->outbox.workers.Forget(stream);
     state_->output->CloseWorker(stream, why);
   }
+  state_->lost_workers.Clear();
   state_->releasable_workers.clear();
   state_->may_start.clear();
   state_->large_steps_changed.clear();

@@ -1,5 +1,4 @@
-// WorkerSessions is the workers' side of the core: hellos, steps, heartbeats, and what happens to
-// requests whose worker is gone.
+// WorkerSessions is the workers' side of the core: hello, steps, heartbeats, and their end.
 // Threads: lives on the scheduler's loop.
 #pragma once
 
@@ -12,6 +11,7 @@
 #include "services/scheduler/dispatch/device_leases.h"
 #include "services/scheduler/dispatch/step_tracker.h"
 #include "services/scheduler/placement/placement.h"
+#include "services/scheduler/placement/worker_loss.h"
 #include "services/scheduler/state/core_state.h"
 
 namespace tokenrouter {
@@ -19,11 +19,11 @@ namespace tokenrouter {
 class WorkerSessions {
  public:
   // All must outlive this object.
-  WorkerSessions(CoreState* state, RequestFinisher* finisher, Placement* placement,
-                 RowReportHandler* rows, DeviceLeases* leases, StepTracker* steps)
+  WorkerSessions(CoreState* state, Placement* placement, WorkerLoss* loss, RowReportHandler* rows,
+                 DeviceLeases* leases, StepTracker* steps)
       : state_(state),
-        finisher_(finisher),
         placement_(placement),
+        loss_(loss),
         rows_(rows),
         leases_(leases),
         steps_(steps) {}
@@ -32,7 +32,8 @@ class WorkerSessions {
   // The pair that changed; no value when the worker was refused.
   std::optional<int> OnHello(StreamId stream, const wire::WorkerHello& hello);
   void OnFrame(StreamId stream, const wire::WorkerFrame& frame);
-  // The pair that changed; no value when the stream was not attached.
+  // What it held is judged with that of all others that go before the next WorkerLoss::Judge.
+  // The pair that changed, no value when the stream was not attached.
   std::optional<int> OnGone(StreamId stream);
   // Streams that the watchdog declares dead, in ascending order, with the reason.
   std::vector<std::pair<StreamId, absl::Status>> Dead() const;
@@ -47,11 +48,10 @@ class WorkerSessions {
   void Observe(AttachedWorker* worker, const wire::WorkerFrame& frame);
   void ClosePeers(StreamId newcomer, const Pair& pair);
   void FillAttached(StreamId stream, const Pair& pair);
-  void SideLost(RequestMachine* request, Role role);
 
   CoreState* const state_;
-  RequestFinisher* const finisher_;
   Placement* const placement_;
+  WorkerLoss* const loss_;
   RowReportHandler* const rows_;
   DeviceLeases* const leases_;
   StepTracker* const steps_;

@@ -43,6 +43,8 @@ void Placement::DispatchGrant(RequestMachine* request) {
     StartStall(state_, request);
   } else if (request->side(role).worker != 0) {
     Extend(request);
+  } else if (request->side(role).awaited != 0) {
+    AwaitJudgement(request);
   } else if (!TryOpen(request)) {
     Wait(request);
   }

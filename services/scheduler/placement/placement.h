@@ -81,6 +81,8 @@ class Placement {
 
   // ---- waiting (placement_waiting.cc) ----
   void Wait(RequestMachine* request);
+  // Until the loss of its worker is judged.
+  void AwaitJudgement(RequestMachine* request);
   absl::Time WaitEnd(const RequestMachine& request) const;
   // The request waits no more.
   void Forget(RequestMachine* request);

@@ -44,6 +44,12 @@ void Placement::Wait(RequestMachine* request) {
   if (role == Role::kLarge) AdmitToLargeKv(pair);
 }
 
+void Placement::AwaitJudgement(RequestMachine* request) {
+  request->SetPhase(Phase::kWaiting, state_->now);
+  const StreamId lost = request->side(request->grant().role).awaited;
+  request->WaitUntil(state_->lost_workers.JudgedAt(lost));
+}
+
 absl::Time Placement::WaitEnd(const RequestMachine& request) const {
   const Role role = request.grant().role;
   const int pair = request.origin().pair;
@@ -63,6 +69,7 @@ absl::Time Placement::WaitEnd(const RequestMachine& request) const {
 
 void Placement::WaitTimer(RequestMachine* request) {
   if (request->phase() != Phase::kWaiting) return;
+  if (request->side(request->grant().role).awaited != 0) return;
   // The cause of the wait may have changed since the timer was set.
   const absl::Time until = WaitEnd(*request);
   if (state_->now < until) {

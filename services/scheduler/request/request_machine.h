@@ -53,6 +53,8 @@ class RequestMachine {
   };
   struct Side {
     StreamId worker = 0;
+    // The lost worker that it was open on, while nobody has decided yet where it goes; 0: none.
+    StreamId awaited = 0;
     uint32_t epoch = 0;
     Position known = 0;
     Position read = 0;  // How many of the known ids are in its KV, as far as is known.
@@ -137,6 +139,8 @@ class RequestMachine {
   bool Forget(Role role, uint32_t epoch, Position have);
   // The side is no longer open on any worker.
   void LoseSide(Role role, ReopenCause cause);
+  // The lost side is not opened elsewhere before that is decided; 0: it may be.
+  void Await(Role role, StreamId lost) { mutable_side(role).awaited = lost; }
   void CountReopen() { ++reopens_; }
 
   // ---- client ----

@@ -21,6 +21,7 @@
 #include "services/scheduler/request/request_machine.h"
 #include "services/scheduler/request/request_registry.h"
 #include "services/scheduler/request/timer_queue.h"
+#include "services/scheduler/state/lost_workers.h"
 #include "services/scheduler/state/outbox.h"
 #include "services/scheduler/workers/worker_directory.h"
 #include "tokenrouter/internal/v1/scheduler.pb.h"
@@ -51,6 +52,7 @@ struct CoreState {
 
   Outbox outbox;
   WorkerDirectory directory;
+  LostWorkers lost_workers;
   RequestRegistry requests;
   TimerQueue timers;
   SchedulerCounters counters;

@@ -1,0 +1,36 @@
+// WorkerLoss decides what becomes of requests whose worker is gone. Workers that are lost together
+// leave the directory first, all of them; only then is each request that had a side on any of them
+// judged, once, among the workers that are left. Threads: lives on the scheduler's loop.
+#pragma once
+
+#include <vector>
+
+#include "services/scheduler/placement/placement.h"
+#include "services/scheduler/placement/request_finisher.h"
+#include "services/scheduler/state/core_state.h"
+
+namespace tokenrouter {
+
+class WorkerLoss {
+ public:
+  // All must outlive this object.
+  WorkerLoss(CoreState* state, RequestFinisher* finisher, Placement* placement)
+      : state_(state), finisher_(finisher), placement_(placement) {}
+
+  // Its sides are open nowhere any more; the next Judge decides about them.
+  // REQUIRES: called before the worker leaves the directory.
+  void Leaves(AttachedWorker* worker);
+  // Decides about the requests of all workers that have left. At each tick and flush.
+  void Judge();
+
+ private:
+  // The requests whose decode grant was there, each once; nobody awaits the workers any more.
+  std::vector<uint64_t> Stranded(const std::vector<LostWorker>& lost);
+  void GoOn(RequestMachine* request);
+
+  CoreState* const state_;
+  RequestFinisher* const finisher_;
+  Placement* const placement_;
+};
+
+}  // namespace tokenrouter
