@@ -22,7 +22,6 @@ CoreOptions DrawOptions(RandomSource* random) {
   options.large_pool_gone = LargePoolGone::kWait;
   options.no_large_worker_timeout = options.no_small_worker_timeout = absl::Seconds(60);
   options.keep_unclaimed = absl::Seconds(1);
-  options.max_reopens = 64;
   options.lease_max = absl::Milliseconds(random->Between(5, 50));
   options.large_alone_window = static_cast<int32_t>(random->Between(1, 40));
   options.shared_threshold = static_cast<int>(random->Between(0, 3));

@@ -20,6 +20,7 @@ void RowReportHandler::OnRow(AttachedWorker* worker, const wire::RowReport& row)
   wire::TokenChunk* const chunk = row.ids_size() > 0 ? AddChunk(*request, row) : nullptr;
   Learn(*request, worker->role, row);
   request->Accept(worker->role, row);
+  JudgeSuspect(request, worker->role);
   if (row.ids_size() > 0) request->CommittedAt(state_->now);
   wire::Finish finish;
   if (row.has_finish()) {
@@ -111,9 +112,17 @@ void RowReportHandler::Diverged(RequestMachine* request, Role role) {
                                  "history"));
 }
 
+void RowReportHandler::JudgeSuspect(RequestMachine* request, Role role) {
+  const RequestMachine::Side& side = request->side(role);
+  if (side.losses == 0 || side.rows < state_->options.suspect_rows) return;
+  FreeSuspectSeat(state_, *request, role);
+  request->Absolve(role);
+}
+
 void RowReportHandler::HandOff(RequestMachine* request, const wire::Handoff& handoff) {
   const Role from = request->grant().role;
   CountIdle(state_, request);
+  FreeSuspectSeat(state_, *request, from);
   request->SetGrant(mode_->AtHandoff(*request, handoff));
   state_->requests.FollowReading(*request);
   const Role to = request->grant().role;
@@ -123,6 +132,7 @@ void RowReportHandler::HandOff(RequestMachine* request, const wire::Handoff& han
 
 void RowReportHandler::Park(RequestMachine* request) {
   CountIdle(state_, request);
+  FreeSuspectSeat(state_, *request, request->grant().role);
   StartStall(state_, request);
 }
 
@@ -133,6 +143,10 @@ void RowReportHandler::OnAcknowledged(RequestMachine* request) {
   }
   if (request->phase() != Phase::kRunning && request->phase() != Phase::kReleasable) return;
   const Role role = request->grant().role;
+  // Another suspect may run where it could go on.
+  if (request->credit_blocked() && request->side(role).losses > 0) {
+    return placement_->DispatchGrant(request);
+  }
   const auto until = request->RaiseCredit(role, /*with_grant=*/false);
   if (!until) return;
   AttachedWorker* const worker = state_->directory.Find(request->side(role).worker);

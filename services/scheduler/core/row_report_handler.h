@@ -29,6 +29,8 @@ class RowReportHandler {
   void OnRefused(RequestMachine* request, Role role, DropReason reason, const wire::RowReport& row);
   wire::TokenChunk* AddChunk(const RequestMachine& request, const wire::RowReport& row);
   void Diverged(RequestMachine* request, Role role);
+  // A suspect that has written enough is none any more.
+  void JudgeSuspect(RequestMachine* request, Role role);
   void HandOff(RequestMachine* request, const wire::Handoff& handoff);
   void Park(RequestMachine* request);
   bool ReachedLength(const RequestMachine& request, wire::Finish* finish) const;

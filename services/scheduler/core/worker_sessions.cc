@@ -161,6 +161,7 @@ void WorkerSessions::CloseAll(const absl::Status& why) {
   state_->lost_workers.Clear();
   state_->releasable_workers.clear();
   state_->may_start.clear();
+  state_->suspect_done.clear();
   state_->large_steps_changed.clear();
 }
 

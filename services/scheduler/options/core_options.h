@@ -98,6 +98,15 @@ struct CoreOptions {
 
   // Reopens of one request without an accepted row in between, after which it is given up.
   int max_reopens = 16;
+  // A request that ran on a worker when that was lost is suspected of it: at most one suspect runs
+  // on a worker at a time, until so many of its rows were accepted there: one after all its ids
+  // were read again, and one decoded after them.
+  int suspect_rows = 2;
+  // A request that ran on so many lost workers in a row is given up: the first may be by chance or
+  // by a neighbour, after it no other suspect is near.
+  int max_worker_losses = 3;
+  // A suspect does not wait longer for its turn; after it, it runs with other suspects.
+  absl::Duration suspect_wait = absl::Seconds(30);
 };
 
 }  // namespace tokenrouter

@@ -41,6 +41,8 @@ void Placement::DispatchGrant(RequestMachine* request) {
   if (request->HoldsHandoff()) {
     request->SetPhase(Phase::kHeld, state_->now);
     StartStall(state_, request);
+  } else if (MustWaitAlone(*request)) {
+    Wait(request);
   } else if (request->side(role).worker != 0) {
     Extend(request);
   } else if (request->side(role).awaited != 0) {
@@ -71,10 +73,12 @@ AttachedWorker* Placement::Choose(const RequestMachine& request, Role role) cons
   const auto& workers = pair.workers[Index(role)];
   std::vector<uint64_t> keys;
   if (workers.size() > 1) keys = PrefixKeys(request.spec().tenant(), request.history().ids());
+  const bool isolated = IsolationHolds(request, role);
   std::vector<WorkerCandidate> candidates;
   for (const StreamId stream : workers) {
-    candidates.push_back(
-        CandidateOf(*state_->directory.Find(stream), request, request.side(role), keys));
+    const AttachedWorker& worker = *state_->directory.Find(stream);
+    candidates.push_back(CandidateOf(worker, request, request.side(role), keys));
+    if (worker.suspect != 0 && isolated) candidates.back().open_for_new = false;
   }
   const auto chosen = ChooseWorker(candidates);
   return chosen ? state_->directory.Find(candidates[*chosen].stream) : nullptr;
@@ -118,6 +122,7 @@ void Placement::OpenOn(RequestMachine* request, Role role, AttachedWorker* worke
 
 void Placement::OnGranted(RequestMachine* request, AttachedWorker* worker) {
   NoteCommand(worker);
+  if (request->side(worker->role).losses > 0) worker->suspect = request->origin().key;
   if (worker->role == Role::kSmall) {
     request->SetPhase(Phase::kRunning, state_->now);
     CountReady(state_, request, worker);

@@ -43,7 +43,8 @@ class Placement {
   void AdmitToLargeKv(int pair);
   // The same for every pair, because evictions may become eligible as time passes. At each tick.
   void AdmitToLargeKvAnywhere();
-  // The same for the pairs of requests that have ended since the last call.
+  // The same for the pairs of requests that have ended since the last call, and the next suspects
+  // where one has made room.
   void AdmitAfterEnds();
   // A row of this side was accepted, and the decode grant stays.
   void OnTokensAccepted(RequestMachine* request, AttachedWorker* worker);
@@ -68,6 +69,13 @@ class Placement {
 
  private:
   using Pool = std::pair<int, Role>;
+
+  // ---- suspects (suspects.cc) ----
+  // It runs without other suspects, unless it has waited for that for too long.
+  bool IsolationHolds(const RequestMachine& request, Role role) const;
+  // Wherever it could run, another suspect does.
+  bool MustWaitAlone(const RequestMachine& request) const;
+  void AdmitSuspects(int pair);
 
   // ---- placing ----
   void Extend(RequestMachine* request);
@@ -100,6 +108,7 @@ class Placement {
   LargeKvAdmission large_kv_;
   // Small side: by age, smaller numbers are older. Large side: by the time since which they wait.
   std::map<Pool, WaitLine> waiting_;
+  std::map<Pool, WaitLine> suspects_;     // By age: those that must wait alone.
   std::map<int, absl::Time> look_again_;  // By pair: no resident may be evicted before this time.
   absl::btree_set<int> ended_in_;         // Pairs of AdmitAfterEnds.
   int newcomers_ = 0;

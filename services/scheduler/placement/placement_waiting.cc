@@ -36,6 +36,11 @@ void Placement::Wait(RequestMachine* request) {
   request->SetPhase(Phase::kWaiting, state_->now);
   request->WaitUntil(WaitEnd(*request));
   state_->timers.Arm({request->wait_until(), request->origin().key, Timer::Kind::kWait});
+  if (MustWaitAlone(*request)) {
+    Forget(request);
+    suspects_[{pair, role}].Add(request->origin().key, absl::InfinitePast());
+    return;
+  }
   const absl::Time rank = role == Role::kLarge ? request->phase_since() : absl::InfinitePast();
   if (waiting_[{pair, role}].Add(request->origin().key, rank)) {
     newcomers_ += request->placed() ? 0 : 1;
@@ -45,6 +50,7 @@ void Placement::Wait(RequestMachine* request) {
 }
 
 void Placement::AwaitJudgement(RequestMachine* request) {
+  Forget(request);
   request->SetPhase(Phase::kWaiting, state_->now);
   const StreamId lost = request->side(request->grant().role).awaited;
   request->WaitUntil(state_->lost_workers.JudgedAt(lost));
@@ -53,7 +59,11 @@ void Placement::AwaitJudgement(RequestMachine* request) {
 absl::Time Placement::WaitEnd(const RequestMachine& request) const {
   const Role role = request.grant().role;
   const int pair = request.origin().pair;
-  const absl::Time queued = request.phase_since();
+  absl::Time queued = request.phase_since();
+  if (request.side(role).losses > 0 && !PoolEmpty(pair, role)) {
+    queued += state_->options.suspect_wait;
+    if (IsolationHolds(request, role)) return queued;
+  }
   if (role == Role::kLarge && request.placed() && !PoolEmpty(pair, role)) {
     return queued + state_->options.large_kv_timeout;
   }
@@ -70,6 +80,10 @@ absl::Time Placement::WaitEnd(const RequestMachine& request) const {
 void Placement::WaitTimer(RequestMachine* request) {
   if (request->phase() != Phase::kWaiting) return;
   if (request->side(request->grant().role).awaited != 0) return;
+  const Pool pool = {request->origin().pair, request->grant().role};
+  if (!IsolationHolds(*request, pool.second) && suspects_[pool].Remove(request->origin().key)) {
+    return DispatchGrant(request);
+  }
   // The cause of the wait may have changed since the timer was set.
   const absl::Time until = WaitEnd(*request);
   if (state_->now < until) {
@@ -93,6 +107,8 @@ void Placement::WaitTimer(RequestMachine* request) {
 }
 
 void Placement::Forget(RequestMachine* request) {
+  const Pool suspects = {request->origin().pair, request->grant().role};
+  if (suspects_[suspects].Remove(request->origin().key)) return;
   const auto pool = waiting_.find({request->origin().pair, request->grant().role});
   if (pool == waiting_.end() || !pool->second.Remove(request->origin().key)) return;
   newcomers_ -= request->placed() ? 0 : 1;
@@ -106,6 +122,7 @@ void Placement::Ended(RequestMachine* request) {
 
 void Placement::Clear() {
   waiting_.clear();
+  suspects_.clear();
   state_->large_kv_waiting.clear();
   look_again_.clear();
   ended_in_.clear();
@@ -145,6 +162,7 @@ bool Placement::HasCapacity(int pair, Role role) const {
 }
 
 void Placement::RetryWaiting(int pair) {
+  AdmitSuspects(pair);
   if (WaitLine* const line = LineOf(pair, Role::kSmall)) {
     // Placing changes the queue, so each step looks for the next request: a frame that frees one
     // slot costs one request, however many wait.
@@ -158,9 +176,14 @@ void Placement::RetryWaiting(int pair) {
 }
 
 void Placement::JudgeWaiting(int pair, Role role) {
-  WaitLine* const line = LineOf(pair, role);
-  if (line == nullptr) return;
-  const std::vector<WaitLine::Spot> spots(line->spots().begin(), line->spots().end());
+  const std::vector<WaitLine::Spot> suspects(suspects_[{pair, role}].spots().begin(),
+                                             suspects_[{pair, role}].spots().end());
+  suspects_[{pair, role}] = {};
+  std::vector<WaitLine::Spot> spots;
+  if (WaitLine* const line = LineOf(pair, role)) {
+    spots.assign(line->spots().begin(), line->spots().end());
+  }
+  spots.insert(spots.begin(), suspects.begin(), suspects.end());
   for (const auto& [since, key] : spots) {
     RequestMachine* const request = state_->requests.Find(key);
     if (request != nullptr && request->phase() == Phase::kWaiting) DispatchGrant(request);
@@ -178,6 +201,10 @@ void Placement::AdmitToLargeKv(int pair) {
   std::optional<WaitLine::Spot> spot;
   while ((spot = line->Next(spot))) {
     RequestMachine* const request = state_->requests.Find(spot->second);
+    if (MustWaitAlone(*request)) {
+      Wait(request);
+      continue;
+    }
     AttachedWorker* worker = Choose(*request, Role::kLarge);
     if (worker == nullptr && freeing > 0) {
       --freeing;  // A slot is being freed for it.
@@ -212,6 +239,7 @@ void Placement::AdmitToLargeKvAnywhere() {
 
 void Placement::AdmitAfterEnds() {
   for (const int pair : std::exchange(ended_in_, {})) AdmitToLargeKv(pair);
+  for (const int pair : std::exchange(state_->suspect_done, {})) AdmitSuspects(pair);
 }
 
 void Placement::LeaveLarge(RequestMachine* request) {

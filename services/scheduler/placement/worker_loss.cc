@@ -12,13 +12,18 @@ void WorkerLoss::Leaves(AttachedWorker* worker) {
                      .role = worker->role,
                      .pair = worker->pair,
                      .judged_at = state_->now,
-                     .requests = {worker->open.begin(), worker->open.end()}};
-  for (const uint64_t key : lost.requests) {
+                     .requests = {}};
+  // Without rows that are ready, a worker reads ahead for those that wait for their release.
+  const bool idle = worker->ready == 0;
+  for (const uint64_t key : worker->open) {
     RequestMachine* const request = state_->requests.Find(key);
     const bool wrote =
         request->grant().role == worker->role &&
         (request->phase() == Phase::kRunning || request->phase() == Phase::kReleasable);
-    if (request->counted_on() == worker->stream) CountIdle(state_, request);
+    const bool counted = request->counted_on() == worker->stream;
+    lost.requests.push_back(
+        {key, counted || worker->suspect == key || (idle && worker->releasable.contains(key))});
+    if (counted) CountIdle(state_, request);
     request->LoseSide(worker->role, ReopenCause::kWorkerLost);
     request->Await(worker->role, worker->stream);
     if (!wrote) continue;
@@ -46,10 +51,11 @@ void WorkerLoss::Judge() {
 std::vector<uint64_t> WorkerLoss::Stranded(const std::vector<LostWorker>& lost) {
   std::vector<uint64_t> stranded;
   for (const LostWorker& worker : lost) {
-    for (const uint64_t key : worker.requests) {
+    for (const auto& [key, ran] : worker.requests) {
       RequestMachine* const request = state_->requests.Find(key);
       if (request == nullptr || request->side(worker.role).awaited != worker.stream) continue;
       request->Await(worker.role, 0);
+      if (ran) request->Suspect(worker.role, worker.worker_id);
       const bool waits = request->phase() == Phase::kWaiting;
       if (waits && request->grant().role == worker.role) stranded.push_back(key);
     }
@@ -58,6 +64,13 @@ std::vector<uint64_t> WorkerLoss::Stranded(const std::vector<LostWorker>& lost) 
 }
 
 void WorkerLoss::GoOn(RequestMachine* request) {
+  const int losses = request->side(request->grant().role).losses;
+  if (losses >= state_->options.max_worker_losses) {
+    finisher_->Reject(request, RejectReason::kCrashSuspect, absl::StatusCode::kInternal,
+                      absl::StrCat("ran on ", losses, " ", RoleName(request->grant().role),
+                                   " workers in a row that were lost; it may be what they die of"));
+    return;
+  }
   request->CountReopen();
   if (request->reopens() <= state_->options.max_reopens) {
     placement_->DispatchGrant(request);

@@ -1,6 +1,8 @@
 // WorkerLoss decides what becomes of requests whose worker is gone. Workers that are lost together
 // leave the directory first, all of them; only then is each request that had a side on any of them
-// judged, once, among the workers that are left. Threads: lives on the scheduler's loop.
+// judged, once, among the workers that are left. One that ran on max_worker_losses lost workers in
+// a row is given up; until it has written, it is placed as a suspect (suspects.cc). Threads: lives
+// on the scheduler's loop.
 #pragma once
 
 #include <vector>

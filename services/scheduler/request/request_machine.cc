@@ -112,6 +112,7 @@ void RequestMachine::Accept(Role role, const wire::RowReport& row) {
   }
   history_.ReplaceTail({row.tail().data(), static_cast<size_t>(row.tail_size())});
   Side& side = mutable_side(role);
+  ++side.rows;
   side.known = history_.size();
   // The last sampled token is computed in the next step.
   side.read = history_.size() - (row.ids_size() > 0 ? 1 : 0);
@@ -173,7 +174,9 @@ void RequestMachine::FillOpen(Role role, StreamId worker, int numerics_class, wi
           .known = history_.size(),
           .read = grant_.role == role ? 0 : history_.size(),  // Computed before its first grant.
           .credit = acked_ + credit_window_,
-          .numerics_class = numerics_class};
+          .numerics_class = numerics_class,
+          .losses = side.losses,
+          .last_lost = std::move(side.last_lost)};
   placed_ = true;
   open->set_request(origin_.key);
   open->set_epoch(side.epoch);
@@ -203,6 +206,13 @@ bool RequestMachine::Forget(Role role, uint32_t epoch, Position have) {
   if (epoch != side.epoch || side.worker == 0 || have < 0 || have >= side.known) return false;
   side.Know(have);
   return true;
+}
+
+void RequestMachine::Suspect(Role role, const std::string& worker_id) {
+  Side& side = mutable_side(role);
+  if (side.losses > 0 && side.last_lost == worker_id) return;
+  ++side.losses;
+  side.last_lost = worker_id;
 }
 
 void RequestMachine::LoseSide(Role role, ReopenCause cause) {

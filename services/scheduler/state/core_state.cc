@@ -93,6 +93,13 @@ void CountIdle(CoreState* state, RequestMachine* request) {
   request->CountIds(0);
 }
 
+void FreeSuspectSeat(CoreState* state, const RequestMachine& request, Role role) {
+  AttachedWorker* const worker = state->directory.Find(request.side(role).worker);
+  if (worker == nullptr || worker->suspect != request.origin().key) return;
+  worker->suspect = 0;
+  state->suspect_done.insert(worker->pair);
+}
+
 void StartStall(CoreState* state, RequestMachine* request) {
   request->StallsFrom(state->now);
   ArmStall(state, request, state->now + state->options.client_stall);

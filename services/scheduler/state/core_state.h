@@ -57,6 +57,7 @@ struct CoreState {
   TimerQueue timers;
   SchedulerCounters counters;
   absl::btree_set<StreamId> releasable_workers;  // Large workers with rows that wait for release.
+  absl::btree_set<int> suspect_done;             // Pairs where a suspect makes room for the next.
   absl::btree_set<StreamId> may_start;           // Workers whose next step may have begun.
   absl::btree_set<int> large_steps_changed;      // Pairs whose large steps began or ended.
   // By pair: requests that wait for a large worker.
@@ -87,6 +88,8 @@ void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worke
 void CountUncomputed(RequestMachine* request, AttachedWorker* worker);
 // The request no longer counts among the ready rows of any worker. No effect if it did not.
 void CountIdle(CoreState* state, RequestMachine* request);
+// The request does not run on this side any more, or is no suspect any more.
+void FreeSuspectSeat(CoreState* state, const RequestMachine& request, Role role);
 // The request waits for its client to take tokens from now on, at most client_stall long.
 void StartStall(CoreState* state, RequestMachine* request);
 // Arms the request's stall timer, unless it is armed already.

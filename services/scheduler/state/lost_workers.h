@@ -16,12 +16,16 @@
 namespace tokenrouter {
 
 struct LostWorker {
+  struct Held {
+    uint64_t request = 0;
+    bool ran = false;  // It may have been in the running step.
+  };
   StreamId stream = 0;
   std::string worker_id;
   Role role = Role::kSmall;
   int pair = 0;
-  absl::Time judged_at;            // When its requests are judged; until then they await it.
-  std::vector<uint64_t> requests;  // That had a side there, in ascending order.
+  absl::Time judged_at;        // When its requests are judged; until then they await it.
+  std::vector<Held> requests;  // That had a side there, in ascending order.
 };
 
 class LostWorkers {

@@ -57,6 +57,7 @@ struct AttachedWorker {
   int64_t free_blocks = 0;
   uint64_t steps = 0;
   bool draining = false;
+  uint64_t suspect = 0;  // The suspected request that runs here; 0: none does.
 
   absl::btree_set<uint64_t> open;     // Requests that have a side here.
   absl::btree_set<uint64_t> closing;  // Closed by the scheduler, not yet confirmed.
