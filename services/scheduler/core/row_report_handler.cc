@@ -115,14 +115,14 @@ void RowReportHandler::Diverged(RequestMachine* request, Role role) {
 void RowReportHandler::JudgeSuspect(RequestMachine* request, Role role) {
   const RequestMachine::Side& side = request->side(role);
   if (side.losses == 0 || side.rows < state_->options.suspect_rows) return;
-  FreeSuspectSeat(state_, *request, role);
+  FreeSuspectSlot(state_, *request, role);
   request->Absolve(role);
 }
 
 void RowReportHandler::HandOff(RequestMachine* request, const wire::Handoff& handoff) {
   const Role from = request->grant().role;
   CountIdle(state_, request);
-  FreeSuspectSeat(state_, *request, from);
+  FreeSuspectSlot(state_, *request, from);
   request->SetGrant(mode_->AtHandoff(*request, handoff));
   state_->requests.FollowReading(*request);
   const Role to = request->grant().role;
@@ -132,7 +132,7 @@ void RowReportHandler::HandOff(RequestMachine* request, const wire::Handoff& han
 
 void RowReportHandler::Park(RequestMachine* request) {
   CountIdle(state_, request);
-  FreeSuspectSeat(state_, *request, request->grant().role);
+  FreeSuspectSlot(state_, *request, request->grant().role);
   StartStall(state_, request);
 }
 

@@ -29,7 +29,7 @@ void CloseSide(CoreState* state, RequestMachine* request, Role role, ReopenCause
   if (side.worker == 0) return;
   const uint64_t key = request->origin().key;
   if (request->counted_on() == side.worker) CountIdle(state, request);
-  FreeSuspectSeat(state, *request, role);
+  FreeSuspectSlot(state, *request, role);
   if (AttachedWorker* const worker = state->directory.Find(side.worker); worker != nullptr) {
     wire::Close* const close = state->outbox.workers.Get(side.worker).add_closes();
     close->set_request(key);

@@ -93,7 +93,7 @@ void CountIdle(CoreState* state, RequestMachine* request) {
   request->CountIds(0);
 }
 
-void FreeSuspectSeat(CoreState* state, const RequestMachine& request, Role role) {
+void FreeSuspectSlot(CoreState* state, const RequestMachine& request, Role role) {
   AttachedWorker* const worker = state->directory.Find(request.side(role).worker);
   if (worker == nullptr || worker->suspect != request.origin().key) return;
   worker->suspect = 0;

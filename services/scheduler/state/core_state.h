@@ -89,7 +89,7 @@ void CountUncomputed(RequestMachine* request, AttachedWorker* worker);
 // The request no longer counts among the ready rows of any worker. No effect if it did not.
 void CountIdle(CoreState* state, RequestMachine* request);
 // The request does not run on this side any more, or is no suspect any more.
-void FreeSuspectSeat(CoreState* state, const RequestMachine& request, Role role);
+void FreeSuspectSlot(CoreState* state, const RequestMachine& request, Role role);
 // The request waits for its client to take tokens from now on, at most client_stall long.
 void StartStall(CoreState* state, RequestMachine* request);
 // Arms the request's stall timer, unless it is armed already.
