@@ -33,20 +33,22 @@ class OneModel {
   SamplerScratch scratch_;
 };
 
-// Whether the algorithm lets the small model write this choice.
-bool SmallMayWrite(const Algorithm& algorithm, const wire::GenerationSpec& spec,
-                   const HashHistory& history, const Choice& choice, RequestState* state) {
-  return !algorithm
-              .Route({.role = Role::kSmall,
-                      .position = history.length(),
-                      .generated = history.length() - spec.prompt_length(),
-                      .proposal = choice.id,
-                      .signals = choice.signals,
-                      .tail = {},
-                      .seed = spec.sampling().seed(),
-                      .choice = spec.choice()},
-                     state)
-              .go;
+// Tokens that the algorithm has the large model write from here on, given the small model's choice;
+// 0: the small model writes it.
+int32_t AskedOfLarge(const Algorithm& algorithm, const wire::GenerationSpec& spec,
+                     const HashHistory& history, const Choice& choice, RequestState* state) {
+  const Decision decision = algorithm.Route({.role = Role::kSmall,
+                                             .position = history.length(),
+                                             .generated = history.length() - spec.prompt_length(),
+                                             .proposal = choice.id,
+                                             .signals = choice.signals,
+                                             .tail = {},
+                                             .seed = spec.sampling().seed(),
+                                             .choice = spec.choice()},
+                                            state);
+  if (!decision.go) return 0;
+  TR_CHECK(decision.window.kind == Window::Kind::kTokens);
+  return decision.window.tokens;
 }
 
 }  // namespace
@@ -70,13 +72,14 @@ ReferenceAnswer RunReference(const wire::GenerationSpec& spec, const std::vector
   history.Append(prompt);
   ReferenceAnswer answer;
   RequestState state;
+  int32_t window = 0;  // Left of the large model's.
   while (answer.reason == api::FINISH_REASON_UNSPECIFIED) {
-    Choice choice = models[large_writes_all].Next(history);
-    if (!large_writes_all) {
-      if (!SmallMayWrite(**algorithm, spec, history, choice, &state)) {
-        choice = models[1].Next(history);
-      }
+    Choice choice = models[large_writes_all || window > 0].Next(history);
+    if (!large_writes_all && window == 0) {
+      window = AskedOfLarge(**algorithm, spec, history, choice, &state);
+      if (window > 0) choice = models[1].Next(history);
     }
+    window = std::max(0, window - 1);
     answer.ids.push_back(choice.id);
     history.Append({&choice.id, 1});
     for (OneModel& model : models) model.Count(choice.id);
@@ -105,7 +108,7 @@ std::string Rescore(const wire::GenerationSpec& spec, const std::vector<TokenId>
       return absl::StrCat("token ", i, " by ", by_large ? "large" : "small", " is ", ids[i],
                           " instead of ", choice.id);
     }
-    if (!judged_by_large && !SmallMayWrite(**algorithm, spec, history, choice, &state)) {
+    if (!judged_by_large && AskedOfLarge(**algorithm, spec, history, choice, &state) > 0) {
       return absl::StrCat("token ", i, " was not the small model's to write");
     }
     history.Append({&ids[i], 1});

@@ -140,6 +140,9 @@ ClientPlan World::DrawRequest(int number) {
   routing.set_algorithm(kAlgorithms[random_.Between(0, 4)]);
   if (routing.algorithm() == "random") {
     (*routing.mutable_parameters())["p"] = 0.05 * static_cast<double>(random_.Between(0, 12));
+    if (random_.Chance(0.5)) {
+      (*routing.mutable_parameters())["window"] = static_cast<double>(random_.Between(2, 12));
+    }
   } else if (routing.algorithm() == "entropy") {
     (*routing.mutable_parameters())["threshold"] = 0.45;
   } else if (routing.algorithm() == "speculative") {

@@ -116,6 +116,13 @@ TEST(RandomTest, TheEndsOfTheRangeAreExact) {
   }
 }
 
+TEST(RandomTest, AsksForAsManyTokensAsItsWindow) {
+  const Decision decision = RouteAt(*Make("random", {{"p", 1}, {"window", 4}}), {});
+  EXPECT_EQ(decision.window.kind, Window::Kind::kTokens);
+  EXPECT_EQ(decision.window.tokens, 4);
+  EXPECT_FALSE(CreateAlgorithm("random", {{"p", 1}, {"window", 0}}).ok());
+}
+
 TEST(SpeculativeTest, DraftsTheWindowThenGoesWithTheWholeTail) {
   const auto speculative = Make("speculative", {{"window", 3}});
   const TokenId tail[] = {1, 2};

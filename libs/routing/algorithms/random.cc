@@ -8,9 +8,14 @@ namespace tokenrouter {
 
 absl::StatusOr<std::unique_ptr<const Algorithm>> RandomAlgorithm::Create(
     const AlgorithmParameters& parameters) {
-  TR_ASSIGN_OR_RETURN(const std::vector<double> values,
-                      ReadParameters(kName, {{.name = "p", .low = 0, .high = 1}}, parameters));
-  return std::make_unique<const RandomAlgorithm>(values[0]);
+  TR_ASSIGN_OR_RETURN(
+      const std::vector<double> values,
+      ReadParameters(
+          kName,
+          {{.name = "p", .low = 0, .high = 1},
+           {.name = "window", .low = 1, .high = kMaxWindow, .fallback = 1, .whole = true}},
+          parameters));
+  return std::make_unique<const RandomAlgorithm>(values[0], static_cast<int32_t>(values[1]));
 }
 
 SignalRequest RandomAlgorithm::Signals(Role /*role*/) const { return {}; }
@@ -22,7 +27,7 @@ Decision RandomAlgorithm::Route(const RouteStep& step, RequestState* /*state*/) 
                                  .position = step.position,
                                  .purpose = Purpose::kRouter});
   if (u >= p_) return Decision::Stay();
-  return AskLarge();
+  return AskLarge(window_);
 }
 
 }  // namespace tokenrouter
