@@ -199,6 +199,8 @@ void SchedulerLinkCore::OnChunk(const wire::TokenChunk& chunk) {
   request.ids.insert(request.ids.end(), chunk.ids().begin(), chunk.ids().end());
   request.authors += chunk.authors();
   request.state = chunk.state();
+  request.grant.reset();  // One of earlier ids would be wrong.
+  if (chunk.has_grant()) request.grant = chunk.grant();
   events_.push_back(EventOf(chunk));
   if (chunk.has_finish()) Erase(it);
 }
@@ -255,6 +257,7 @@ wire::Submit SchedulerLinkCore::MakeSubmit(uint64_t handle, const Request& reque
   submit.set_authors(request.authors);
   submit.set_state(request.state);
   submit.set_resumed(request.sent_before);
+  if (request.grant.has_value()) *submit.mutable_grant() = *request.grant;
   return submit;
 }
 

@@ -117,6 +117,7 @@ class SchedulerLinkCore {
     std::vector<int32_t> ids;
     std::string authors;
     std::string state;
+    std::optional<wire::GrantState> grant;        // After the last id; none before the first chunk.
     int32_t acknowledged = 0;                     // Length that the client has.
     int32_t ack_sent = 0;                         // On this stream.
     bool sent_before = false;                     // On any stream: then a submit is a resubmit.

@@ -57,6 +57,10 @@ class SchedulerLinkCoreTest : public ::testing::Test {
     chunk->mutable_ids()->Add(ids.begin(), ids.end());
     chunk->set_authors(std::string(ids.size(), '\1'));
     chunk->set_state("s");
+    if (!finish && grant_tokens_ > 0) {
+      chunk->mutable_grant()->set_role(api::ROLE_LARGE);
+      chunk->mutable_grant()->mutable_window()->set_tokens(grant_tokens_);
+    }
     if (finish) {
       chunk->mutable_finish()->set_position(base + static_cast<int32_t>(ids.size()));
       chunk->mutable_finish()->set_reason(api::FINISH_REASON_STOP);
@@ -76,6 +80,7 @@ class SchedulerLinkCoreTest : public ::testing::Test {
     core_.OnFrame(frame, now_);
   }
 
+  int32_t grant_tokens_ = 0;  // Of the window that chunks tell of; 0: they tell of none.
   SchedulerLinkCore core_{Options()};
   absl::Time now_ = absl::UnixEpoch();
 };
@@ -215,6 +220,28 @@ TEST_F(SchedulerLinkCoreTest, SubmitsManyRequestsInFramesThatFit) {
     for (const wire::Submit& submit : frame->submits()) EXPECT_EQ(submit.handle(), ++submitted);
   }
   EXPECT_EQ(submitted, kRequests);
+}
+
+TEST_F(SchedulerLinkCoreTest, ResubmitsTheDecodeGrantOfTheLastChunk) {
+  ConnectTo(kTerm);
+  Submit(1);
+  Submit(2);
+  EXPECT_FALSE(core_.TakeFrame(now_)->submits(0).has_grant());
+  grant_tokens_ = 4;
+  Deliver(1, 3, {7});
+  Deliver(2, 3, {7});
+  grant_tokens_ = 3;
+  Deliver(1, 4, {8});
+  grant_tokens_ = 0;
+  Deliver(2, 4, {8});
+  core_.OnDisconnected(now_);
+  Advance(absl::Milliseconds(50));
+  ConnectTo(kTerm + 1);
+  const auto frame = core_.TakeFrame(now_);
+  ASSERT_TRUE(frame.has_value());
+  EXPECT_EQ(frame->submits(0).grant().role(), api::ROLE_LARGE);
+  EXPECT_EQ(frame->submits(0).grant().window().tokens(), 3);
+  EXPECT_FALSE(frame->submits(1).has_grant()) << "that of an earlier chunk would be wrong";
 }
 
 TEST_F(SchedulerLinkCoreTest, RejectionCarriesReasonAndRetryTime) {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/tokens/protocol_version.h"
 #include "libs/tokens/stop_rules.h"
+#include "services/scheduler/request/grant_state.h"
 
 namespace tokenrouter {
 namespace {
@@ -105,11 +106,13 @@ void GatewaySessions::OnSubmit(StreamId stream, Session* session, const wire::Su
   RequestMachine::DecodeGrant grant;
   if (!refusal) {
     auto opening = opening_(submit.spec().routing());
-    if (opening.ok()) {
-      grant = mode_->AtAdmission(submit, *std::move(opening));
-    } else {
+    if (!opening.ok()) {
       refusal = Refusal{RejectReason::kInvalid, opening.status().code(),
                         std::string(opening.status().message())};
+    } else if (submit.has_grant()) {
+      grant = *ReadGrantState(submit.grant());  // JudgeSubmit has read it.
+    } else {
+      grant = mode_->AtAdmission(submit, *std::move(opening));
     }
   }
   if (!refusal) {

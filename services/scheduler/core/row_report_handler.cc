@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "services/scheduler/request/grant_state.h"
 
 namespace tokenrouter {
 
@@ -28,8 +29,9 @@ void RowReportHandler::OnRow(AttachedWorker* worker, const wire::RowReport& row)
   } else if (ReachedLength(*request, &finish)) {
     finisher_->Finish(request, finish, chunk);
   } else if (row.has_handoff()) {
-    HandOff(request, row.handoff());
+    HandOff(request, row.handoff(), chunk);
   } else {
+    if (chunk != nullptr) FillGrantState(request->grant(), chunk->mutable_grant());
     state_->requests.FollowReading(*request);
     CountUncomputed(request, worker);
     placement_->OnTokensAccepted(request, worker);
@@ -119,11 +121,16 @@ void RowReportHandler::JudgeSuspect(RequestMachine* request, Role role) {
   request->Absolve(role);
 }
 
-void RowReportHandler::HandOff(RequestMachine* request, const wire::Handoff& handoff) {
+void RowReportHandler::HandOff(RequestMachine* request, const wire::Handoff& handoff,
+                               wire::TokenChunk* chunk) {
   const Role from = request->grant().role;
   CountIdle(state_, request);
   FreeSuspectSlot(state_, *request, from);
+  // Tentative ids do not survive a restart: their writer must write them again.
+  const bool writes_again = !request->history().tail().empty();
+  if (chunk != nullptr && writes_again) FillGrantState(request->grant(), chunk->mutable_grant());
   request->SetGrant(mode_->AtHandoff(*request, handoff));
+  if (chunk != nullptr && !writes_again) FillGrantState(request->grant(), chunk->mutable_grant());
   state_->requests.FollowReading(*request);
   const Role to = request->grant().role;
   if (to != from) ++state_->counters.handoffs[Index(to)];

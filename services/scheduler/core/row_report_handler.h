@@ -31,7 +31,8 @@ class RowReportHandler {
   void Diverged(RequestMachine* request, Role role);
   // A suspect that has written enough is none any more.
   void JudgeSuspect(RequestMachine* request, Role role);
-  void HandOff(RequestMachine* request, const wire::Handoff& handoff);
+  // `chunk`: what the row committed; null: nothing.
+  void HandOff(RequestMachine* request, const wire::Handoff& handoff, wire::TokenChunk* chunk);
   void Park(RequestMachine* request);
   bool ReachedLength(const RequestMachine& request, wire::Finish* finish) const;
 

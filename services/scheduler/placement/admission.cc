@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "libs/routing/algorithm.h"
 #include "libs/routing/wire_types.h"
+#include "services/scheduler/request/grant_state.h"
 
 namespace tokenrouter {
 namespace {
@@ -27,6 +28,16 @@ std::optional<Refusal> JudgeService(const wire::GenerationSpec& spec) {
     if (value < 0) return Invalid(spec, absl::StrCat(name, " is ", value, "; allowed: at least 0"));
   }
   return std::nullopt;
+}
+
+std::optional<Refusal> JudgeGrant(const wire::Submit& submit) {
+  if (!submit.has_grant()) return std::nullopt;
+  if (!submit.resumed() || submit.authors().empty()) {
+    return Invalid(submit.spec(), "a grant is sent with a resumed request that has tokens only");
+  }
+  const auto grant = ReadGrantState(submit.grant());
+  if (grant.ok()) return std::nullopt;
+  return Invalid(submit.spec(), absl::StrCat("grant: ", std::string(grant.status().message())));
 }
 
 }  // namespace
@@ -52,6 +63,7 @@ std::optional<Refusal> JudgeSubmit(const wire::Submit& submit, const Pair& pair)
     return Invalid(spec, absl::StrCat("state of ", submit.state().size(), " bytes; at most ",
                                       kMaxRequestState));
   }
+  if (auto refusal = JudgeGrant(submit)) return refusal;
   if (const auto rules = FromWire(spec.stop()); !rules.ok()) {
     return Invalid(spec, std::string(rules.status().message()));
   }

@@ -31,9 +31,8 @@ struct AdmissionLoad {
   int64_t wanted_ids = 0;    // Of this one.
 };
 
-// Checks the ids, authors, state and limits of the message itself. The pair's limits are skipped
-// while they are unknown.
-// are unknown.
+// Checks the ids, authors, state, grant and limits of the message itself. The pair's limits are
+// skipped while they are unknown.
 std::optional<Refusal> JudgeSubmit(const wire::Submit& submit, const Pair& pair);
 // Checks prompt + max_new_tokens against the pair's context limit.
 std::optional<Refusal> JudgeContext(const wire::GenerationSpec& spec, const Pair& pair);
