@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/telemetry/log.h"
+#include "libs/timing/redial_wait.h"
 
 namespace tokenrouter {
 namespace {
@@ -56,7 +57,7 @@ void StepLoop::TakeInbox(absl::Duration timeout) {
   }
   const bool attached = parts_.core->attached();
   if (attached && !was_attached_) {
-    backoff_ = kFirstBackoff;
+    failures_ = 0;
     last_failure_.clear();
     if (drain_ms_.load() < 0) parts_.phase->SetReady();
     LogInfo("attached", {{"term", parts_.core->term()},
@@ -72,8 +73,7 @@ void StepLoop::OnLost(const absl::Status& why) {
   was_attached_ = false;
   connected_ = false;
   parts_.core->Detach();
-  dial_at_ = parts_.clock->Now() + backoff_;
-  backoff_ = std::min(backoff_ * kBackoffFactor, kMaxBackoff);
+  dial_at_ = parts_.clock->Now() + RedialWait(parts_.core->options().worker_id, failures_++);
   parts_.phase->SetNotReady(absl::StrCat("connecting to the scheduler: ", why.ToString()));
   std::string failure = why.ToString();
   if (failure == last_failure_) return;

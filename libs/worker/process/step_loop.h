@@ -22,11 +22,6 @@
 
 namespace tokenrouter {
 
-// Between attempts to reach the scheduler.
-inline constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
-inline constexpr absl::Duration kMaxBackoff = absl::Seconds(2);
-inline constexpr double kBackoffFactor = 1.5;
-
 class StepLoop {
  public:
   struct Parts {
@@ -66,7 +61,7 @@ class StepLoop {
   bool connected_ = false;  // A stream exists; it may not be attached yet.
   bool was_attached_ = false;
   absl::Time dial_at_ = absl::InfinitePast();
-  absl::Duration backoff_ = kFirstBackoff;
+  int failures_ = 0;          // Attempts to reach the scheduler since it was attached.
   std::string last_failure_;  // Logged once for as long as it stays the same.
 };
 

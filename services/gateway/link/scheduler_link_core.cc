@@ -1,10 +1,10 @@
 #include "services/gateway/link/scheduler_link_core.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
+#include "libs/timing/redial_wait.h"
 #include "libs/tokens/frame_limit.h"
 #include "services/gateway/errors/api_error.h"
 
@@ -113,9 +113,7 @@ void SchedulerLinkCore::OnDisconnected(absl::Time now, std::string why) {
   if (state_ == State::kDown) return;
   if (!refused_) last_trouble_ = std::move(why);
   refused_ = false;
-  const double factor = std::pow(options_.backoff_factor, std::min(failures_, 32));
-  dial_at_ = now + std::min(options_.first_backoff * factor, options_.max_backoff);
-  ++failures_;
+  dial_at_ = now + RedialWait(options_.gateway_id, failures_++);
   state_ = State::kDown;
   term_ = 0;
   hello_due_ = hang_up_ = acks_due_ = false;
@@ -245,7 +243,7 @@ void SchedulerLinkCore::Tick(absl::Time now) {
   }
   for (const uint64_t handle : expired) {
     absl::Status error = absl::UnavailableError(WhyDown());
-    End(handle, WithRetryAfter(WithCode(std::move(error), "no_scheduler"), options_.max_backoff));
+    End(handle, WithRetryAfter(WithCode(std::move(error), "no_scheduler"), kLongestRedial));
   }
 }
 

@@ -31,9 +31,6 @@ struct LinkOptions {
   std::string gateway_id;
   std::string pair;
   std::string tokenizer_fingerprint;
-  absl::Duration first_backoff = absl::Milliseconds(50);
-  absl::Duration max_backoff = absl::Seconds(2);
-  double backoff_factor = 1.5;
   // Acknowledgements are gathered for this long into one frame.
   absl::Duration ack_interval = absl::Milliseconds(2);
   // How long a new request, or one that has tokens, may wait for a link before it fails.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "libs/timing/redial_wait.h"
 #include "libs/tokens/frame_limit.h"
 #include "services/gateway/errors/api_error.h"
 
@@ -291,16 +292,14 @@ TEST_F(SchedulerLinkCoreTest, BackoffGrowsToItsCapAndStartsOverAfterAWelcome) {
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(core_.TakeDial(now_));
     core_.OnDisconnected(now_);
-    const absl::Duration wait = core_.NextDeadline() - now_;
-    EXPECT_GE(wait, last);
-    EXPECT_LE(wait, absl::Seconds(2));
-    last = wait;
-    Advance(wait);
+    last = core_.NextDeadline() - now_;
+    EXPECT_EQ(last, RedialWait("g", i));
+    Advance(last);
   }
-  EXPECT_EQ(last, absl::Seconds(2));
+  EXPECT_GE(last, kLongestRedial / 2);
   ConnectTo(kTerm);
   core_.OnDisconnected(now_);
-  EXPECT_EQ(core_.NextDeadline() - now_, absl::Milliseconds(50));
+  EXPECT_EQ(core_.NextDeadline() - now_, RedialWait("g", 0));
 }
 
 TEST_F(SchedulerLinkCoreTest, RefusesASchedulerOfAnOlderTerm) {
