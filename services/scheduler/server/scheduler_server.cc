@@ -73,6 +73,7 @@ class SchedulerServer::Impl : public Output {
   ~Impl() override { Stop(); }
 
   absl::Status Start() {
+    const uint64_t term = core_.term();  // From here on the loop's.
     loop_.Start();
     TR_ASSIGN_OR_RETURN(
         runtime_, ServerRuntime::Start({.address = options_.listen, .services = {&service_}}));
@@ -92,18 +93,19 @@ class SchedulerServer::Impl : public Output {
     runtime_->SetReady(true);
     LogInfo("listening", {{"name", "grpc"}, {"port", runtime_->port()}});
     LogInfo("listening", {{"name", "admin"}, {"port", admin_->port()}});
-    LogInfo("ready", {{"term", core_.term()}});
+    LogInfo("ready", {{"term", term}});
     return absl::OkStatus();
   }
 
   int port() const { return runtime_->port(); }
   int admin_port() const { return admin_->port(); }
 
+  // New requests are served as ever: what is not over in time moves to the next scheduler and loses
+  // nothing, while a refused request would be lost.
   void Drain() {
     // After a failed start there is nothing to drain.
     if (draining_.exchange(true) || runtime_ == nullptr) return;
     runtime_->SetReady(false);
-    if (!loop_.Post([this] { core_.BeginDrain(); })) return;
     const absl::Time deadline = Now() + options_.drain;
     MutexLock lock(&mutex_);
     while (live_ > 0 && Now() < deadline) live_changed_.WaitFor(&mutex_, deadline - Now());

@@ -61,8 +61,8 @@ class TestStream {
 
 class SchedulerServerTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    SchedulerOptions options;
+  void SetUp() override { StartServer(SchedulerOptions()); }
+  void StartServer(SchedulerOptions options) {
     options.listen = options.admin = "127.0.0.1:0";
     TR_ASSERT_OK_AND_ASSIGN(server_, SchedulerServer::Start(options));
     stub_ = wire::Scheduler::NewStub(MakeChannel("127.0.0.1:" + std::to_string(server_->port())));
@@ -161,6 +161,42 @@ TEST_F(SchedulerServerTest, DrainEndsAtOnceWhenNothingIsInFlight) {
   EXPECT_LT(absl::Now() - begin, SchedulerOptions().drain);
   server_.reset();
   EXPECT_FALSE(gateway->End().code() == absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(SchedulerServerTest, ADrainRefusesNobodyAndEndsInTime) {
+  SchedulerOptions options;
+  options.drain = absl::Milliseconds(300);
+  options.core.max_requests = options.core.max_queued = 1 << 20;
+  StartServer(options);
+  const auto worker = Worker();
+  worker->Say(HelloFrame(Role::kSmall, "small"));
+  const uint64_t term = worker->Hear().term();
+  const auto gateway = Gateway();
+  gateway->Say(GatewayHelloFrame());
+  ASSERT_TRUE(gateway->Hear().has_welcome());
+  // Submits one more and waits until all are in; a refused one would be missing for ever.
+  int submitted = 0;
+  const auto submit = [&] {
+    wire::GatewayFrame frame;
+    frame.set_term(term);
+    *frame.add_submits() = S::MakeSubmit(++submitted);
+    gateway->Say(frame);
+    const absl::Time deadline = absl::Now() + kPatience;
+    for (int in = 0; in != submitted;) {
+      ASSERT_LT(absl::Now(), deadline) << in << " of " << submitted;
+      const wire::PairStatus pair = State().pairs(0);
+      in = pair.running() + pair.queued();
+    }
+  };
+  submit();
+  std::atomic<bool> drained{false};
+  std::thread drain([&] {
+    server_->Drain();
+    drained = true;
+  });
+  while (!drained && !HasFatalFailure()) submit();
+  drain.join();
+  EXPECT_GT(submitted, 1);
 }
 
 TEST_F(SchedulerServerTest, ReportsAPortThatIsTaken) {
