@@ -69,6 +69,10 @@ World::World(uint64_t seed) : random_(seed), options_(DrawOptions(&random_)) {
 void World::DrawPolicy() {
   classes_differ_ = random_.Chance(0.2);
   strict_ = random_.Chance(0.67);
+  workers_stay_ = strict_ && random_.Chance(0.3);
+  if (workers_stay_) {
+    options_.large_pool_gone = static_cast<LargePoolGone>(random_.Between(0, 2));
+  }
   if (strict_) return;
   options_.large_pool_gone = static_cast<LargePoolGone>(random_.Between(0, 2));
   options_.no_large_worker_timeout = options_.no_small_worker_timeout =
@@ -207,7 +211,7 @@ void World::PlanFaults() {
 
 void World::Fault() {
   SimulatedWorker& worker = *workers_[random_.Between(0, workers_.size() - 1)];
-  switch (random_.Between(0, 7)) {
+  switch (random_.Between(workers_stay_ ? 4 : 0, 7)) {
     case 0:
     case 1:
       KillWorker();

@@ -58,6 +58,8 @@ class World {
   int faults_planned_ = 0;
   bool strict_ = true;  // All timeouts outlast every fault, so each request must be answered.
   bool classes_differ_ = false;  // Answers may be marked degraded; their tokens are the same.
+  // No fault hits a worker: no pool is ever gone, whatever becomes of scheduler and gateways.
+  bool workers_stay_ = false;
   // The service mode changes: at random times, or as the scheduler chooses.
   bool mode_varies_ = false;
   DeviceUse device_;

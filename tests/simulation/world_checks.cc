@@ -30,7 +30,7 @@ std::string World::CheckAnswer(const ClientRecord& record) const {
                           record.error.code() == absl::StatusCode::kResourceExhausted;
     if (strict_ || !declared) return absl::StrCat(name, "failed: ", record.error.ToString());
   }
-  const bool small_only = options_.large_pool_gone == LargePoolGone::kSmallOnly;
+  const bool small_only = options_.large_pool_gone == LargePoolGone::kSmallOnly && !workers_stay_;
   if (record.degraded && !classes_differ_ && !small_only) {
     return absl::StrCat(name, "is marked degraded");
   }

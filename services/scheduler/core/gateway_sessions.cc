@@ -30,6 +30,11 @@ void GatewaySessions::OnHello(StreamId stream, const wire::GatewayHello& hello) 
                     hello.protocol_version(), ", this scheduler speaks ", kProtocolVersion)));
     return;
   }
+  if (const absl::Status judged = JudgeTokenizer(hello.tokenizer_fingerprint(), hello.pair());
+      !judged.ok()) {
+    state_->output->CloseGateway(stream, judged);
+    return;
+  }
   // The same gateway reconnected, so its old stream is dead even if its end was not noticed yet.
   for (const auto& [other, session] : sessions_) {
     if (hello.gateway_id().empty() || session->gateway_id != hello.gateway_id()) continue;
@@ -41,6 +46,7 @@ void GatewaySessions::OnHello(StreamId stream, const wire::GatewayHello& hello) 
   auto session = std::make_unique<Session>();
   session->gateway_id = hello.gateway_id();
   session->pair = hello.pair();
+  session->tokenizer_fingerprint = hello.tokenizer_fingerprint();
   sessions_.emplace(stream, std::move(session));
   wire::Welcome* const welcome = state_->outbox.gateways.Get(stream).mutable_welcome();
   welcome->set_protocol_version(kProtocolVersion);
@@ -51,6 +57,22 @@ void GatewaySessions::OnHello(StreamId stream, const wire::GatewayHello& hello) 
   } else if (!hello.pair().empty()) {
     welcome->mutable_pair()->set_pair(hello.pair());  // No worker has attached yet.
   }
+}
+
+absl::Status GatewaySessions::JudgeTokenizer(const std::string& fingerprint,
+                                             const std::string& pair) const {
+  const auto index = state_->directory.FindPair(pair);
+  if (fingerprint.empty() || !index) return absl::OkStatus();
+  for (const auto& pool : state_->directory.pair(*index).workers) {
+    if (pool.empty()) continue;
+    const wire::WorkerHello& worker = state_->directory.Find(*pool.begin())->hello;
+    const std::string& theirs = worker.tokenizer_fingerprint();
+    if (theirs.empty() || theirs == fingerprint) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the gateway has tokenizer ", fingerprint, " but pair ", pair, " runs with ", theirs,
+        " of worker ", worker.worker_id(), "; gateway and models need the same tokenizer"));
+  }
+  return absl::OkStatus();
 }
 
 void GatewaySessions::OnFrame(StreamId stream, const wire::GatewayFrame& frame) {
@@ -84,7 +106,8 @@ RequestMachine* GatewaySessions::Find(const Session& session, uint64_t handle) {
   return found == session.requests.end() ? nullptr : state_->requests.Find(found->second);
 }
 
-std::optional<Refusal> GatewaySessions::Judge(const Session& session, const wire::Submit& submit) {
+std::optional<Refusal> GatewaySessions::Judge(const Session& session,
+                                              const wire::Submit& submit) const {
   const wire::GenerationSpec& spec = submit.spec();
   if (session.requests.contains(submit.handle()) ||
       state_->requests.Find(spec.request_id(), spec.choice()) != nullptr) {
@@ -98,39 +121,53 @@ std::optional<Refusal> GatewaySessions::Judge(const Session& session, const wire
         absl::StrCat("request ", spec.request_id(), ": unknown pair '", spec.pair(), "'")};
   }
   const auto pair = state_->directory.FindPair(spec.pair());
+  // Whoever writes first, there is no room.
+  const bool must_wait = !pair || (!placement_->HasCapacity(*pair, Role::kSmall) &&
+                                   !placement_->HasCapacity(*pair, Role::kLarge));
+  if (auto refusal =
+          JudgeLoad(LoadOf(submit.spec(), must_wait), submit.resumed(), state_->options)) {
+    return refusal;
+  }
   return JudgeSubmit(submit, pair ? state_->directory.pair(*pair) : Pair());
 }
 
+AdmissionLoad GatewaySessions::LoadOf(const wire::GenerationSpec& spec, bool must_wait) const {
+  const absl::Time settled = state_->term_since + state_->options.settling;
+  return {.live = state_->requests.size(),
+          .newcomers = state_->newcomers.total,
+          .must_wait = must_wait,
+          .reserved_ids = state_->requests.reserved_ids(),
+          .wanted_ids = ReservedIds(spec),
+          .settles_in = std::max(absl::ZeroDuration(), settled - state_->now)};
+}
+
+std::optional<Refusal> GatewaySessions::FindBeginning(const wire::Submit& submit,
+                                                      ModeRule::Beginning* beginning) const {
+  auto opening = opening_(submit.spec().routing());
+  if (!opening.ok()) {
+    return Refusal{RejectReason::kInvalid, opening.status().code(),
+                   std::string(opening.status().message())};
+  }
+  if (submit.has_grant()) {
+    beginning->grant = *ReadGrantState(submit.grant());  // JudgeSubmit has read it.
+  } else {
+    *beginning = mode_->AtAdmission(submit, *std::move(opening));
+  }
+  const auto pair = state_->directory.FindPair(submit.spec().pair());
+  const bool must_wait = !pair || !placement_->HasCapacity(*pair, beginning->grant.role);
+  return JudgeLoad(LoadOf(submit.spec(), must_wait), submit.resumed(), state_->options);
+}
+
 void GatewaySessions::OnSubmit(StreamId stream, Session* session, const wire::Submit& submit) {
+  ModeRule::Beginning beginning;
   std::optional<Refusal> refusal = Judge(*session, submit);
-  RequestMachine::DecodeGrant grant;
-  if (!refusal) {
-    auto opening = opening_(submit.spec().routing());
-    if (!opening.ok()) {
-      refusal = Refusal{RejectReason::kInvalid, opening.status().code(),
-                        std::string(opening.status().message())};
-    } else if (submit.has_grant()) {
-      grant = *ReadGrantState(submit.grant());  // JudgeSubmit has read it.
-    } else {
-      grant = mode_->AtAdmission(submit, *std::move(opening));
-    }
-  }
-  if (!refusal) {
-    const auto pair = state_->directory.FindPair(submit.spec().pair());
-    const AdmissionLoad load{.live = state_->requests.size(),
-                             .newcomers = placement_->newcomers(),
-                             .must_wait = !pair || !placement_->HasCapacity(*pair, grant.role),
-                             .draining = state_->draining,
-                             .reserved_ids = state_->requests.reserved_ids(),
-                             .wanted_ids = ReservedIds(submit.spec())};
-    refusal = JudgeLoad(load, submit.resumed(), state_->options);
-  }
+  if (!refusal) refusal = FindBeginning(submit, &beginning);
   if (refusal) {
-    FillRejection(state_, stream, submit.handle(), refusal->reason, refusal->code,
-                  refusal->message);
+    FillRejection(state_, stream, submit.handle(), submit.spec().request_id(), *refusal);
     return;
   }
-  Start(stream, session, submit, std::move(grant));
+  if (beginning.asked_for_probe) mode_->Admitted(state_->directory.PairOf(submit.spec().pair()));
+  Start(stream, session, submit, std::move(beginning.grant));
 }
 
 void GatewaySessions::Start(StreamId stream, Session* session, const wire::Submit& submit,
@@ -214,16 +251,23 @@ wire::PairStatus GatewaySessions::Status(int index) const {
   status.set_usable_ids(pair.usable_ids);
   status.set_small_model(pair.model[Index(Role::kSmall)]);
   status.set_large_model(pair.model[Index(Role::kLarge)]);
-  status.set_running(state_->requests.live(index) - placement_->newcomers());
-  status.set_queued(placement_->newcomers());
+  status.set_running(state_->requests.live(index) - state_->newcomers.of(index));
+  status.set_queued(state_->newcomers.of(index));
   return status;
 }
 
 void GatewaySessions::PublishPair(int index) {
   const std::string& name = state_->directory.pair(index).name;
+  std::vector<std::pair<StreamId, absl::Status>> misfits;
   for (const auto& [stream, session] : sessions_) {
     if (!session->pair.empty() && session->pair != name) continue;
     *state_->outbox.gateways.Get(stream).mutable_pair() = Status(index);
+    absl::Status judged = JudgeTokenizer(session->tokenizer_fingerprint, session->pair);
+    if (!judged.ok()) misfits.emplace_back(stream, std::move(judged));
+  }
+  for (const auto& [stream, why] : misfits) {
+    OnGone(stream);
+    state_->output->CloseGateway(stream, why);
   }
 }
 

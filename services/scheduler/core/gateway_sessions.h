@@ -41,7 +41,8 @@ class GatewaySessions {
   void OnGone(StreamId stream);
   // Ends all sessions and their streams.
   void CloseAll(const absl::Status& why);
-  // Sends the pair's status to its gateways.
+  // Sends the pair's status to its gateways. The stream of one that has another tokenizer than the
+  // workers of now is ended: its ids mean something else to them.
   void PublishPair(int pair);
   wire::PairStatus Status(int pair) const;
 
@@ -53,11 +54,19 @@ class GatewaySessions {
   struct Session {
     std::string gateway_id;
     std::string pair;
+    std::string tokenizer_fingerprint;
     absl::flat_hash_map<uint64_t, uint64_t> requests;  // Key by handle.
   };
 
   void OnSubmit(StreamId stream, Session* session, const wire::Submit& submit);
-  std::optional<Refusal> Judge(const Session& session, const wire::Submit& submit);
+  // What costs only look-ups first: it must stay cheap to refuse what is too much.
+  std::optional<Refusal> Judge(const Session& session, const wire::Submit& submit) const;
+  // How an admitted request would begin, or why it may not.
+  std::optional<Refusal> FindBeginning(const wire::Submit& submit,
+                                       ModeRule::Beginning* beginning) const;
+  AdmissionLoad LoadOf(const wire::GenerationSpec& spec, bool must_wait) const;
+  // OK where either does not say which tokenizer it has, and while the pair has no worker.
+  absl::Status JudgeTokenizer(const std::string& fingerprint, const std::string& pair) const;
   void Start(StreamId stream, Session* session, const wire::Submit& submit,
              RequestMachine::DecodeGrant grant);
   bool FinishedAlready(const RequestMachine& request, wire::Finish* finish) const;

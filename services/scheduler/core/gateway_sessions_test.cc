@@ -215,16 +215,104 @@ TEST(Gateway, CancelsInEveryPhase) {
   }
 }
 
-TEST(Gateway, GetsNewRequestsRefusedAndOldOnesServedDuringADrain) {
+wire::GatewayFrame HelloWithTokenizer(const std::string& fingerprint) {
+  wire::GatewayFrame frame;
+  frame.mutable_hello()->set_gateway_id("gateway with " + fingerprint);
+  frame.mutable_hello()->set_protocol_version(kProtocolVersion);
+  frame.mutable_hello()->set_pair("pair");
+  frame.mutable_hello()->set_tokenizer_fingerprint(fingerprint);
+  return frame;
+}
+
+TEST(Gateway, WithAnotherTokenizerThanItsPairIsRefused) {
+  S s;
+  s.AttachAll();
+  s.core.OnGatewayFrame(2, HelloWithTokenizer("other"), s.now);
+  EXPECT_EQ(s.peers.closed_gateways.at(2).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(s.peers.closed_gateways.at(2).message()),
+              HasSubstr("has tokenizer other but pair pair runs with tokenizer"));
+  s.core.OnGatewayFrame(3, HelloWithTokenizer("tokenizer"), s.now);
+  s.core.OnGatewayFrame(4, HelloWithTokenizer(""), s.now);
+  EXPECT_FALSE(s.peers.closed_gateways.contains(3));
+  EXPECT_FALSE(s.peers.closed_gateways.contains(4));
+}
+
+TEST(Gateway, WithAnotherTokenizerIsHungUpOnWhenAWorkerAttaches) {
+  S s;
+  s.core.OnGatewayFrame(2, HelloWithTokenizer("other"), s.now);
+  s.Connect();
+  s.Attach(Role::kSmall, S::kSmall);
+  EXPECT_TRUE(s.peers.closed_gateways.contains(2));
+  EXPECT_FALSE(s.peers.closed_gateways.contains(S::kGateway));
+  EXPECT_EQ(s.core.gateways(), 1);
+}
+
+TEST(Gateway, IsToldOfItsOwnPairsRequests) {
   S s;
   s.AttachAll();
   s.Submit(1);
-  s.core.BeginDrain();
+  for (uint64_t handle = 2; handle <= 4; ++handle) {
+    wire::Submit submit = S::MakeSubmit(handle);
+    submit.mutable_spec()->set_pair("another");
+    s.Submit(submit);
+  }
+  wire::GetStateReply reply;
+  s.core.FillState(s.now, &reply);
+  ASSERT_EQ(reply.pairs_size(), 2);
+  EXPECT_EQ(reply.pairs(0).running(), 1);
+  EXPECT_EQ(reply.pairs(0).queued(), 0);
+  EXPECT_EQ(reply.pairs(1).running(), 0);
+  EXPECT_EQ(reply.pairs(1).queued(), 3);
+}
+
+TEST(Gateway, GetsTooManyRequestsRefusedBeforeTheyAreRead) {
+  CoreOptions options;
+  options.max_requests = 1;
+  S s(options);
+  s.AttachAll();
+  s.Submit(1);
   s.ForgetFrames();
-  s.Submit(2);
-  EXPECT_EQ(s.Heard().rejections(0).reason(), "draining");
-  s.Send(S::kSmall, S::Row(1, 1, 3, {40}));
-  EXPECT_EQ(s.Heard().chunks_size(), 1);
+  s.Submit(2, "magic");
+  EXPECT_EQ(s.Heard().rejections(0).reason(), "max_requests");
+}
+
+TEST(Gateway, IsToldARetryTimeThatFollowsTheQueueAndKeepsRequestsApart) {
+  CoreOptions options;
+  options.max_queued = 20;
+  S s(options);
+  s.AttachAll();
+  for (uint64_t handle = 1; handle <= 6; ++handle) {  // One ends each second.
+    s.Submit(handle);
+    s.Tick(absl::Seconds(1));
+    s.Cancel(handle);
+    s.Beat(S::kSmall);
+    s.Beat(S::kLarge);
+  }
+  s.WorkerGone(S::kSmall);
+  for (uint64_t handle = 100; handle < 120; ++handle) s.Submit(handle);
+  s.ForgetFrames();
+  s.Submit(200);
+  s.Submit(201);
+  const wire::SchedulerFrame heard = s.Heard();
+  ASSERT_EQ(heard.rejections_size(), 2);
+  EXPECT_EQ(heard.rejections(0).reason(), "queue_full");
+  EXPECT_GE(heard.rejections(0).retry_after_ms(), 20'000);
+  EXPECT_LE(heard.rejections(0).retry_after_ms(), 30'000);
+  EXPECT_NE(heard.rejections(0).retry_after_ms(), heard.rejections(1).retry_after_ms());
+}
+
+TEST(Term, ThatNobodyCanHaveHeardIsRefused) {
+  S s;
+  s.AttachAll();
+  s.Submit(7);
+  s.Connect(2, "other", ~uint64_t{0});
+  EXPECT_EQ(s.peers.closed_gateways.at(2).code(), absl::StatusCode::kFailedPrecondition);
+  wire::WorkerHello hello = S::Hello(Role::kSmall, "small");
+  hello.set_highest_term(S::kTerm + CoreOptions().max_term_lead + 1);
+  s.Attach(11, hello);
+  EXPECT_EQ(s.peers.closed_workers.at(11).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(s.core.term(), S::kTerm);
+  EXPECT_EQ(s.core.requests().size(), 1);
 }
 
 TEST(Term, IsRaisedAboveWhatAPeerHasHeard) {

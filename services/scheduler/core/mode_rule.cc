@@ -35,20 +35,21 @@ RequestMachine::DecodeGrant WithLargeAloneWindow(RequestMachine::DecodeGrant own
   return grant;
 }
 
-RequestMachine::DecodeGrant ModeRule::AtAdmission(const wire::Submit& submit,
-                                                  RequestMachine::DecodeGrant own) const {
+ModeRule::Beginning ModeRule::AtAdmission(const wire::Submit& submit,
+                                          RequestMachine::DecodeGrant own) const {
   const wire::GenerationSpec& spec = submit.spec();
-  if (spec.service_mode() == api::SERVICE_MODE_LARGE_ALONE) return LargeUntilEnd();
+  if (spec.service_mode() == api::SERVICE_MODE_LARGE_ALONE) return {LargeUntilEnd()};
   const bool routable = own.terms.window().kind() != wire::Window::KIND_UNTIL_END;
   const auto pair = state_->directory.FindPair(spec.pair());
-  if (spec.service_mode() != api::SERVICE_MODE_UNSPECIFIED || !routable || !pair) return own;
+  if (spec.service_mode() != api::SERVICE_MODE_UNSPECIFIED || !routable || !pair) return {own};
   const int32_t generated = submit.ids_size() - spec.prompt_length();
   const int32_t remaining = spec.stop().max_new_tokens() - generated;
-  if (!WantsLargeAlone(*pair, submit.ids_size(), remaining)) return own;
-  if (Probes(*pair)) return own;
+  if (!WantsLargeAlone(*pair, submit.ids_size(), remaining)) return {own};
+  const bool asks = !state_->forced_mode;
+  if (asks && state_->ModelOf(*pair).ProbeDue(state_->now)) return {own, asks};
   // Routed service can begin at once where the large side cannot.
-  if (!LargeKvAdmission(*pair, submit.ids_size())) return own;
-  return WithLargeAloneWindow(std::move(own), state_->options.large_alone_window);
+  if (!LargeKvAdmission(*pair, submit.ids_size())) return {own, asks};
+  return {WithLargeAloneWindow(std::move(own), state_->options.large_alone_window), asks};
 }
 
 RequestMachine::DecodeGrant ModeRule::AtHandoff(const RequestMachine& request,

@@ -20,10 +20,16 @@ class ModeRule {
   ModeRule(const CoreState* state, const Placement* placement)
       : state_(state), placement_(placement) {}
 
-  // The decode grant that a submitted request begins with. `own` is its algorithm's opening.
-  RequestMachine::DecodeGrant AtAdmission(const wire::Submit& submit,
-                                          RequestMachine::DecodeGrant own) const;
-  // The decode grant after an accepted handoff. REQUIRES: request.grant() is still the one that is
+  struct Beginning {
+    RequestMachine::DecodeGrant grant;
+    bool asked_for_probe = false;  // Admitted must be called if the request is.
+  };
+  // How a submitted request begins, if it is admitted. `own` is its algorithm's opening.
+  Beginning AtAdmission(const wire::Submit& submit, RequestMachine::DecodeGrant own) const;
+  // A request that asked whether it is the probe was admitted: a refused one spends none.
+  void Admitted(int pair) const { state_->ModelOf(pair).TakeProbe(state_->now); }
+  // The decode grant after an accepted handoff. REQUIRES: request.grant() is still the one that
+  // is
   // handed off.
   RequestMachine::DecodeGrant AtHandoff(const RequestMachine& request,
                                         const wire::Handoff& handoff) const;

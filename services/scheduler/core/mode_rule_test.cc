@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "services/scheduler/pair_model/pair_plan.h"
 #include "services/scheduler/testing/scripted_scheduler.h"
 
 namespace tokenrouter {
@@ -117,6 +118,49 @@ TEST(ModeRule, AChangeOfModeIsFollowedAtTheEndOfTheWindow) {
   EXPECT_EQ(s.Told(S::kLarge).extends(0).grant().window().tokens(), kWindow);
 }
 
+// A pair whose load is better served by the large model alone: memory-bound at one request,
+// compute-bound at sixteen.
+void TeachLargeAlone(PairModel* model, absl::Time from, absl::Time until) {
+  for (int rows = 1; rows <= 16; rows *= 2) {
+    for (const int ids : {1, 10}) {
+      model->ObserveStep(Role::kSmall, rows, rows * ids,
+                         absl::Milliseconds(10 + rows + rows * ids));
+      model->ObserveStep(Role::kLarge, rows, rows * ids,
+                         absl::Milliseconds(40 + .5 * rows + 3 * rows * ids));
+    }
+  }
+  model->SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
+  model->ObserveRows(Role::kSmall, 1000, 100);
+  for (absl::Time now = from; now < until; now += absl::Milliseconds(10)) {
+    const auto wanted = model->Wanted(32, now);
+    if (wanted) model->Adopt(*MakePlan(*wanted), absl::Milliseconds(5), now);
+  }
+}
+
+TEST(ModeRule, ARefusedRequestSpendsNoProbe) {
+  RecordedPeers peers;
+  CoreState state(CoreOptions(), S::kTerm, &peers);
+  state.SetNow(absl::UnixEpoch());
+  state.directory.Add(S::kLarge, S::Hello(Role::kLarge, "large"), state.now);
+  RequestFinisher finisher(&state);
+  Placement placement(&state, &finisher);
+  const ModeRule rule(&state, &placement);
+  TeachLargeAlone(&state.ModelOf(0), state.now, state.now + absl::Seconds(5));
+  state.SetNow(state.now + absl::Seconds(15));  // A probe is due each ten seconds.
+  ASSERT_EQ(state.ModeOf(0), ServiceMode::kLargeAlone);
+  RequestMachine::DecodeGrant own;
+  own.terms.mutable_window()->set_kind(wire::Window::KIND_OWN_RULE);
+  const auto begin = [&] { return rule.AtAdmission(Entropy(7), own); };
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(begin().grant.large_alone) << "all were refused";
+  for (int i = 0; i < 63; ++i) rule.Admitted(0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(begin().asked_for_probe);
+    EXPECT_FALSE(begin().grant.large_alone) << "the probe, until one is admitted";
+  }
+  rule.Admitted(0);
+  EXPECT_TRUE(begin().grant.large_alone);
+}
+
 TEST(ModeRule, AVerificationStaysWithTheLongerWindow) {
   S s(LargeAlone());
   s.AttachAll();
@@ -185,6 +229,7 @@ TEST(ModeRule, AnAskedForLargeModelFollowsThePolicyOfTheEmptyPool) {
   s.Attach(Role::kSmall, S::kSmall);
   s.Connect();
   s.Submit(Entropy(7, api::SERVICE_MODE_LARGE_ALONE));
+  s.Tick(CoreOptions().settling);
   const wire::SchedulerFrame heard = s.Heard();
   ASSERT_EQ(heard.rejections_size(), 1);
   EXPECT_EQ(heard.rejections(0).reason(), "large_pool_gone");

@@ -29,6 +29,7 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
     gateways_.Forget(*request);
     grants_.Forget(request->origin().key);
     const int32_t generated = request->history().generated();
+    if (request->placed()) state_.retry.NoteEnd(state_.now);
     if (generated > 0) state_.ModelOf(request->origin().pair).ObserveFinished(generated);
     if (observe) observe(*request, state_.now);
   };
@@ -36,7 +37,7 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
 
 void SchedulerCore::OnGatewayFrame(StreamId stream, const wire::GatewayFrame& frame,
                                    absl::Time now) {
-  state_.now = now;
+  state_.SetNow(now);
   ++state_.counters.frames_in;
   if (frame.has_hello() == gateways_.Known(stream)) {
     OnGatewayGone(stream, now);
@@ -46,7 +47,10 @@ void SchedulerCore::OnGatewayFrame(StreamId stream, const wire::GatewayFrame& fr
     return;
   }
   if (frame.has_hello()) {
-    if (frame.hello().highest_term() > state_.term) RaiseTerm(frame.hello().highest_term());
+    if (const absl::Status heard = HearTerm(frame.hello().highest_term()); !heard.ok()) {
+      state_.output->CloseGateway(stream, heard);
+      return;
+    }
     gateways_.OnHello(stream, frame.hello());
   }
   if (frame.term() == state_.term) {
@@ -57,7 +61,7 @@ void SchedulerCore::OnGatewayFrame(StreamId stream, const wire::GatewayFrame& fr
 }
 
 void SchedulerCore::OnWorkerFrame(StreamId stream, const wire::WorkerFrame& frame, absl::Time now) {
-  state_.now = now;
+  state_.SetNow(now);
   ++state_.counters.frames_in;
   if (frame.has_hello() == workers_.Known(stream)) {
     OnWorkerGone(stream, now);
@@ -67,7 +71,10 @@ void SchedulerCore::OnWorkerFrame(StreamId stream, const wire::WorkerFrame& fram
     return;
   }
   if (frame.has_hello()) {
-    if (frame.hello().highest_term() > state_.term) RaiseTerm(frame.hello().highest_term());
+    if (const absl::Status heard = HearTerm(frame.hello().highest_term()); !heard.ok()) {
+      state_.output->CloseWorker(stream, heard);
+      return;
+    }
     if (const auto pair = workers_.OnHello(stream, frame.hello())) gateways_.PublishPair(*pair);
   } else if (frame.term() == state_.term) {
     workers_.OnFrame(stream, frame);
@@ -77,12 +84,12 @@ void SchedulerCore::OnWorkerFrame(StreamId stream, const wire::WorkerFrame& fram
 }
 
 void SchedulerCore::OnGatewayGone(StreamId stream, absl::Time now) {
-  state_.now = now;
+  state_.SetNow(now);
   gateways_.OnGone(stream);
 }
 
 void SchedulerCore::OnWorkerGone(StreamId stream, absl::Time now) {
-  state_.now = now;
+  state_.SetNow(now);
   if (const auto pair = workers_.OnGone(stream)) gateways_.PublishPair(*pair);
 }
 
@@ -91,7 +98,7 @@ void SchedulerCore::ResetLiveness(absl::Time now) {
 }
 
 void SchedulerCore::OnTick(absl::Time now) {
-  state_.now = now;
+  state_.SetNow(now);
   CloseDeadWorkers();
   loss_.Judge();
   RunTimers();
@@ -101,7 +108,7 @@ void SchedulerCore::OnTick(absl::Time now) {
 }
 
 void SchedulerCore::Flush(absl::Time now) {
-  state_.now = now;
+  state_.SetNow(now);
   loss_.Judge();
   placement_.AdmitAfterEnds();
   // Large rows may wait for small steps that begin now; released rows begin large steps.
@@ -138,7 +145,7 @@ std::vector<PlanInputs> SchedulerCore::WantedPlans(absl::Time now) {
 
 void SchedulerCore::AdoptPlan(int pair, const std::optional<PairPlan>& plan, absl::Duration cost,
                               absl::Time now) {
-  state_.now = now;
+  state_.SetNow(now);
   state_.ModelOf(pair).Adopt(plan, cost, now);
 }
 
@@ -172,6 +179,18 @@ void SchedulerCore::RunTimers() {
   }
 }
 
+absl::Status SchedulerCore::HearTerm(uint64_t heard) {
+  if (heard <= state_.term) return absl::OkStatus();
+  if (heard - state_.term > state_.options.max_term_lead) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a peer says that it has heard term ", heard, "; this scheduler's is ",
+                     state_.term, ", and more than ", state_.options.max_term_lead,
+                     " beyond it is no clock's fault: check both clocks and restart that peer"));
+  }
+  RaiseTerm(heard);
+  return absl::OkStatus();
+}
+
 void SchedulerCore::RaiseTerm(uint64_t heard) {
   const absl::Status why = absl::AbortedError(absl::StrCat(
       "a peer has heard term ", heard, ": term ", state_.term, " ends; connect again"));
@@ -181,6 +200,8 @@ void SchedulerCore::RaiseTerm(uint64_t heard) {
   placement_.Clear();
   grants_.Clear();
   state_.term = heard + 1;
+  state_.term_since = state_.now;
+  state_.pools_seen.clear();
 }
 
 void SchedulerCore::FillState(absl::Time now, wire::GetStateReply* reply) const {

@@ -72,8 +72,6 @@ class SchedulerCore {
   // From now on every pair is served in this mode; without a value its model decides.
   void ForceMode(std::optional<ServiceMode> mode) { state_.forced_mode = mode; }
 
-  // Refuses new requests from now on; requests in flight go on.
-  void BeginDrain() { state_.draining = true; }
   // The worker gets no new requests. NOT_FOUND for an unknown worker.
   absl::Status DrainWorker(const std::string& worker_id) { return workers_.Drain(worker_id); }
 
@@ -89,6 +87,8 @@ class SchedulerCore {
   absl::Duration OldestLargeWait(absl::Time now) const;
 
  private:
+  // FAILED_PRECONDITION for a term that no peer can have heard.
+  absl::Status HearTerm(uint64_t heard);
   // A peer has seen a later term than this one: begins a later term and makes all peers start over.
   void RaiseTerm(uint64_t heard);
   void CloseDeadWorkers();

@@ -23,6 +23,7 @@ std::optional<int> WorkerSessions::OnHello(StreamId stream, const wire::WorkerHe
   const std::vector<int32_t> stop_ids = state_->directory.pair(index).stop_ids;
   state_->directory.Add(stream, hello, state_->now);
   const Pair& pair = state_->directory.pair(index);
+  state_->pools_seen.emplace(index, state_->directory.Find(stream)->role);
   Learn(hello, index);
   FillAttached(stream, pair);
   // What Attached said holds for the whole stream, so peers that were sent other values attach
@@ -39,6 +40,8 @@ void WorkerSessions::ClosePeers(StreamId newcomer, const Pair& pair) {
   for (const auto& pool : pair.workers) peers.insert(peers.end(), pool.begin(), pool.end());
   for (const StreamId peer : peers) {
     if (peer == newcomer) continue;
+    const AttachedWorker& worker = *state_->directory.Find(peer);
+    state_->pools_seen.erase({worker.pair, worker.role});  // It comes back.
     OnGone(peer);
     state_->output->CloseWorker(
         peer, absl::AbortedError("the pair's usable ids or stop ids changed; attach again"));

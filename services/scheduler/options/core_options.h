@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "libs/batching_model/mode_controller.h"
+#include "libs/timing/redial_wait.h"
 #include "libs/tokens/token_types.h"
 #include "services/scheduler/pair_model/pair_model.h"
 
@@ -32,13 +33,18 @@ enum class LargePrefill : uint8_t {
 };
 
 struct CoreOptions {
-  // Requests in flight, over all pairs.
+  // Requests in flight, over all pairs. Resumed ones are always admitted: they were before.
   int max_requests = 4096;
   // Ids of all of them together: prompt + max_new_tokens of each, held against it at admission.
   // This bounds the process's memory. An id takes 5 bytes of history (up to 10 while it grows) and,
   // while everything opens again after the loss of a worker, about 10 in frames: 20 in all, 640 MiB
   // here. As many as max_requests need at a context of 8192 ids.
   int64_t max_ids = int64_t{32} << 20;
+  // After the beginning of a term: how long peers that live may take to come back, a redial and a
+  // heartbeat. Until then a pool that had no worker in this term is not known to be empty, and
+  // new requests are only admitted below this share of max_requests: the rest is for resumed ones.
+  absl::Duration settling = kLongestRedial + absl::Seconds(1);
+  double new_share_while_settling = 0.5;
   // New requests that may wait for a worker with capacity. Requests beyond this limit are refused.
   int max_queued = 1024;
   LargePoolGone large_pool_gone = LargePoolGone::kWait;
@@ -55,7 +61,10 @@ struct CoreOptions {
   double rebuild_share = 0.1;
   LargePrefill large_prefill = LargePrefill::kLazy;  // The default of the scheduler's flag is auto.
   absl::Duration client_stall = absl::Seconds(60);   // Blocked or held without acknowledgement.
-  absl::Duration retry_after = absl::Seconds(1);     // Sent to refused clients.
+  // What a refused client is told, before its jitter: how long the present queue will take, at
+  // least a second, so that clients do not hammer, and at most what people wait for.
+  absl::Duration least_retry_after = absl::Seconds(1);
+  absl::Duration most_retry_after = absl::Seconds(30);
 
   // Committed tokens that a writer may be ahead of the client's acknowledgement.
   Position credit = 64;
@@ -95,6 +104,10 @@ struct CoreOptions {
   // Tokens of one large-only window; at its end the mode is decided anew. The end of a window costs
   // a round trip to the scheduler, and a change of mode takes effect only there.
   int32_t large_alone_window = 64;
+
+  // A peer that has heard a term so far beyond ours is refused rather than followed. Terms are unix
+  // milliseconds, no clock is ten years off, and the numbers can never wrap.
+  uint64_t max_term_lead = uint64_t{10} * 365 * 24 * 3600 * 1000;
 
   // Reopens of one request without an accepted row in between, after which it is given up.
   int max_reopens = 16;

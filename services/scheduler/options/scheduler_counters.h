@@ -29,7 +29,6 @@ enum class RejectReason : uint8_t {
   kQueueFull,
   kMaxRequests,
   kContextLimit,
-  kDraining,
   kNoSmallWorker,
   kLargePoolGone,
   kQueueTimeout,
@@ -39,11 +38,11 @@ enum class RejectReason : uint8_t {
   kMaxIds,
   kCrashSuspect,
 };
-inline constexpr int kRejectReasons = 14;
+inline constexpr int kRejectReasons = 13;
 inline constexpr const char* kRejectReasonNames[kRejectReasons] = {
-    "invalid",     "duplicate",       "queue_full",      "max_requests",  "context_limit",
-    "draining",    "no_small_worker", "large_pool_gone", "queue_timeout", "deadline",
-    "client_slow", "reopen_limit",    "max_ids",         "crash_suspect"};
+    "invalid",         "duplicate",       "queue_full",    "max_requests", "context_limit",
+    "no_small_worker", "large_pool_gone", "queue_timeout", "deadline",     "client_slow",
+    "reopen_limit",    "max_ids",         "crash_suspect"};
 
 // Why a side of a request was opened again.
 enum class ReopenCause : uint8_t { kWorkerLost, kDiverged, kEvicted, kStalled };

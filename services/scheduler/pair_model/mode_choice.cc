@@ -27,9 +27,9 @@ ServiceMode ModeChoice::Other() const {
 }
 
 bool ModeChoice::TakeProbe(absl::Time now) {
+  const bool due = ProbeDue(now);
   ++unprobed_;
-  if (now - probed_at_ < options_.probe_interval) return false;
-  if (unprobed_ < options_.requests_per_probe) return false;
+  if (!due) return false;
   probed_at_ = now;
   unprobed_ = 0;
   return true;

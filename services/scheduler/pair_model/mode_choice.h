@@ -69,6 +69,11 @@ class ModeChoice {
   // Whether the caller's request, of all that large-only service would keep or take, should follow
   // its algorithm after all to see what it does. Counts the requests that ask.
   bool TakeProbe(absl::Time now);
+  // What TakeProbe would say; counts nothing.
+  bool ProbeDue(absl::Time now) const {
+    return now - probed_at_ >= options_.probe_interval &&
+           unprobed_ + 1 >= options_.requests_per_probe;
+  }
 
  private:
   ServiceMode Other() const;

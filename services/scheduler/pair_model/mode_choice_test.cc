@@ -220,7 +220,9 @@ TEST_F(ModeChoiceTest, ProbesNowAndThen) {
     return taken;
   };
   EXPECT_EQ(probes(63), 0);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(choice_.ProbeDue(now_)) << "asking spends nothing";
   EXPECT_EQ(probes(1), 1);
+  EXPECT_FALSE(choice_.ProbeDue(now_));
   EXPECT_EQ(probes(1000), 0) << "the next is due in ten seconds";
   now_ += absl::Seconds(10);
   EXPECT_EQ(probes(1), 1);

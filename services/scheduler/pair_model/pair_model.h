@@ -66,6 +66,7 @@ class PairModel {
   ServiceMode mode() const { return mode_.mode(); }
   // See ModeChoice.
   bool TakeProbe(absl::Time now) { return mode_.TakeProbe(now); }
+  bool ProbeDue(absl::Time now) const { return mode_.ProbeDue(now); }
   // Whether a request with such a prompt gains by being routed, according to the present plan.
   bool PromptWorthRouting(int32_t prompt_ids, int32_t most_tokens) const;
 

@@ -92,20 +92,26 @@ std::optional<Refusal> JudgeContext(const wire::GenerationSpec& spec, const Pair
 
 std::optional<Refusal> JudgeLoad(const AdmissionLoad& load, bool resumed,
                                  const CoreOptions& options) {
+  if (resumed) return std::nullopt;
+  if (load.settles_in > absl::ZeroDuration() &&
+      load.live >= options.new_share_while_settling * options.max_requests) {
+    return Refusal{
+        RejectReason::kMaxRequests, absl::StatusCode::kResourceExhausted,
+        absl::StrCat("this scheduler has just started: ", load.live, " of at most ",
+                     options.max_requests,
+                     " requests are in flight, and the rest is kept for those of before for ",
+                     absl::FormatDuration(load.settles_in)),
+        load.settles_in};
+  }
   if (load.live >= options.max_requests) {
     return Refusal{
         RejectReason::kMaxRequests, absl::StatusCode::kResourceExhausted,
         absl::StrCat(load.live, " requests are in flight; the limit is ", options.max_requests)};
   }
-  if (resumed) return std::nullopt;
-  if (load.draining) {
-    return Refusal{RejectReason::kDraining, absl::StatusCode::kUnavailable,
-                   "this scheduler is draining and takes no new requests"};
-  }
   if (load.reserved_ids + load.wanted_ids > options.max_ids) {
     return Refusal{RejectReason::kMaxIds, absl::StatusCode::kResourceExhausted,
                    absl::StrCat("prompt + max_new_tokens are ", load.wanted_ids,
-                                " ids, the requests in flight ", "may grow to ", load.reserved_ids,
+                                " ids, the requests in flight may grow to ", load.reserved_ids,
                                 "; the limit is ", options.max_ids)};
   }
   if (load.must_wait && load.newcomers >= options.max_queued) {

@@ -114,9 +114,21 @@ TEST(JudgeLoad, RefusesBeyondItsLimitsAndLetsResumedOnesThrough) {
             RejectReason::kQueueFull);
   EXPECT_EQ(reason({.live = 9, .newcomers = 2, .must_wait = false}, false), std::nullopt);
   EXPECT_EQ(reason({.live = 9, .newcomers = 2, .must_wait = true}, true), std::nullopt);
-  EXPECT_EQ(reason({.live = 10}, true), RejectReason::kMaxRequests);
-  EXPECT_EQ(reason({.live = 1, .draining = true}, false), RejectReason::kDraining);
-  EXPECT_EQ(reason({.live = 1, .draining = true}, true), std::nullopt);
+  EXPECT_EQ(reason({.live = 10}, false), RejectReason::kMaxRequests);
+  EXPECT_EQ(reason({.live = 10}, true), std::nullopt) << "there was room for it before";
+}
+
+TEST(JudgeLoad, KeepsHalfForResumedOnesWhileTheySettle) {
+  CoreOptions options;
+  options.max_requests = 10;
+  const AdmissionLoad half{.live = 5, .settles_in = absl::Seconds(2)};
+  const auto refusal = JudgeLoad(half, /*resumed=*/false, options);
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->reason, RejectReason::kMaxRequests);
+  EXPECT_EQ(refusal->retry_at_least, absl::Seconds(2));
+  EXPECT_FALSE(JudgeLoad({.live = 4, .settles_in = absl::Seconds(2)}, false, options).has_value());
+  EXPECT_FALSE(JudgeLoad(half, /*resumed=*/true, options).has_value());
+  EXPECT_FALSE(JudgeLoad({.live = 5}, false, options).has_value());
 }
 
 }  // namespace

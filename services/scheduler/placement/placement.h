@@ -64,8 +64,6 @@ class Placement {
     const auto pool = waiting_.find({pair, Role::kLarge});
     return pool != waiting_.end() && !pool->second.empty();
   }
-  // New requests that wait for their first worker.
-  int newcomers() const { return newcomers_; }
 
  private:
   using Pool = std::pair<int, Role>;
@@ -98,6 +96,8 @@ class Placement {
   // Null when no request waits there.
   WaitLine* LineOf(int pair, Role role);
   bool PoolEmpty(int pair, Role role) const;
+  // The large pool is empty, that is known, and the policy is not to wait for it.
+  bool LargePoolGivenUp(int pair) const;
   // Whether a large worker has yet to confirm that it closed this very request.
   bool StillCloses(const RequestMachine& request) const;
   // The decode grant leaves its large side, which becomes idle.
@@ -111,7 +111,6 @@ class Placement {
   std::map<Pool, WaitLine> suspects_;     // By age: those that must wait alone.
   std::map<int, absl::Time> look_again_;  // By pair: no resident may be evicted before this time.
   absl::btree_set<int> ended_in_;         // Pairs of AdmitAfterEnds.
-  int newcomers_ = 0;
 };
 
 }  // namespace tokenrouter

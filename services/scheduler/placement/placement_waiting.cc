@@ -19,7 +19,7 @@ void Placement::Wait(RequestMachine* request) {
   }
   const Role role = request->grant().role;
   const int pair = request->origin().pair;
-  const bool large_gone = role == Role::kLarge && PoolEmpty(pair, role);
+  const bool large_gone = role == Role::kLarge && LargePoolGivenUp(pair);
   if (large_gone && state_->options.large_pool_gone == LargePoolGone::kSmallOnly) {
     Forget(request);
     request->FallBackToSmall();
@@ -43,7 +43,7 @@ void Placement::Wait(RequestMachine* request) {
   }
   const absl::Time rank = role == Role::kLarge ? request->phase_since() : absl::InfinitePast();
   if (waiting_[{pair, role}].Add(request->origin().key, rank)) {
-    newcomers_ += request->placed() ? 0 : 1;
+    state_->newcomers.Add(pair, request->placed() ? 0 : 1);
     state_->large_kv_waiting[pair] += role == Role::kLarge ? 1 : 0;
   }
   if (role == Role::kLarge) AdmitToLargeKv(pair);
@@ -72,9 +72,14 @@ absl::Time Placement::WaitEnd(const RequestMachine& request) const {
   // The time in the queue of a full pool does not count against it, but a pool that comes and goes
   // must not make it wait without end.
   const absl::Time empty = state_->directory.pair(pair).empty_since[Index(role)];
-  const absl::Duration wait = role == Role::kSmall ? state_->options.no_small_worker_timeout
-                                                   : state_->options.no_large_worker_timeout;
-  return std::min(std::max(queued, empty), seat) + wait;
+  const CoreOptions& options = state_->options;
+  absl::Duration wait = options.no_small_worker_timeout;
+  if (role == Role::kLarge) {
+    const bool waits = options.large_pool_gone == LargePoolGone::kWait;
+    wait = waits ? options.no_large_worker_timeout : absl::ZeroDuration();
+  }
+  // After a restart the pool's workers may only be on their way back.
+  return std::max(std::min(std::max(queued, empty), seat) + wait, state_->KnownFrom(pair, role));
 }
 
 void Placement::WaitTimer(RequestMachine* request) {
@@ -94,6 +99,7 @@ void Placement::WaitTimer(RequestMachine* request) {
     return;
   }
   const Role role = request->grant().role;
+  if (role == Role::kLarge && LargePoolGivenUp(request->origin().pair)) return Wait(request);
   RejectReason reason = RejectReason::kQueueTimeout;
   absl::StatusCode code = absl::StatusCode::kResourceExhausted;
   if (PoolEmpty(request->origin().pair, role)) {
@@ -111,7 +117,7 @@ void Placement::Forget(RequestMachine* request) {
   if (suspects_[suspects].Remove(request->origin().key)) return;
   const auto pool = waiting_.find({request->origin().pair, request->grant().role});
   if (pool == waiting_.end() || !pool->second.Remove(request->origin().key)) return;
-  newcomers_ -= request->placed() ? 0 : 1;
+  state_->newcomers.Add(pool->first.first, request->placed() ? 0 : -1);
   state_->large_kv_waiting[pool->first.first] -= pool->first.second == Role::kLarge ? 1 : 0;
 }
 
@@ -126,7 +132,7 @@ void Placement::Clear() {
   state_->large_kv_waiting.clear();
   look_again_.clear();
   ended_in_.clear();
-  newcomers_ = 0;
+  state_->newcomers = {};
 }
 
 bool Placement::OthersWait(const RequestMachine& request) const {
@@ -151,6 +157,11 @@ WaitLine* Placement::LineOf(int pair, Role role) {
 
 bool Placement::PoolEmpty(int pair, Role role) const {
   return state_->directory.pair(pair).workers[Index(role)].empty();
+}
+
+bool Placement::LargePoolGivenUp(int pair) const {
+  return state_->options.large_pool_gone != LargePoolGone::kWait && PoolEmpty(pair, Role::kLarge) &&
+         state_->now >= state_->KnownFrom(pair, Role::kLarge);
 }
 
 bool Placement::HasCapacity(int pair, Role role) const {

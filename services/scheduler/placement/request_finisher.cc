@@ -18,8 +18,7 @@ void CutChunk(wire::TokenChunk* chunk, Position end) {
 bool MeansOverload(RejectReason reason) {
   return reason == RejectReason::kQueueFull || reason == RejectReason::kMaxRequests ||
          reason == RejectReason::kMaxIds || reason == RejectReason::kQueueTimeout ||
-         reason == RejectReason::kNoSmallWorker || reason == RejectReason::kLargePoolGone ||
-         reason == RejectReason::kDraining;
+         reason == RejectReason::kNoSmallWorker || reason == RejectReason::kLargePoolGone;
 }
 
 }  // namespace
@@ -42,18 +41,19 @@ void CloseSide(CoreState* state, RequestMachine* request, Role role, ReopenCause
   request->LoseSide(role, cause);
 }
 
-void FillRejection(CoreState* state, StreamId gateway, uint64_t handle, RejectReason reason,
-                   absl::StatusCode code, const std::string& message) {
+void FillRejection(CoreState* state, StreamId gateway, uint64_t handle,
+                   const std::string& request_id, const Refusal& refusal) {
   wire::Rejection* const rejection = state->outbox.gateways.Get(gateway).add_rejections();
   rejection->set_handle(handle);
-  rejection->set_code(static_cast<int>(code));
-  rejection->set_message(message);
-  rejection->set_reason(kRejectReasonNames[Index(reason)]);
-  if (MeansOverload(reason)) {
-    rejection->set_retry_after_ms(
-        static_cast<int32_t>(absl::ToInt64Milliseconds(state->options.retry_after)));
+  rejection->set_code(static_cast<int>(refusal.code));
+  rejection->set_message(refusal.message);
+  rejection->set_reason(kRejectReasonNames[Index(refusal.reason)]);
+  if (MeansOverload(refusal.reason)) {
+    const absl::Duration retry =
+        state->retry.After(state->newcomers.total, refusal.retry_at_least, request_id);
+    rejection->set_retry_after_ms(static_cast<int32_t>(absl::ToInt64Milliseconds(retry)));
   }
-  ++state->counters.rejected[Index(reason)];
+  ++state->counters.rejected[Index(refusal.reason)];
 }
 
 void RequestFinisher::Finish(RequestMachine* request, wire::Finish finish, wire::TokenChunk* last) {
@@ -79,7 +79,8 @@ void RequestFinisher::Finish(RequestMachine* request, wire::Finish finish, wire:
 
 void RequestFinisher::Reject(RequestMachine* request, RejectReason reason, absl::StatusCode code,
                              const std::string& message) {
-  FillRejection(state_, request->origin().gateway, request->origin().handle, reason, code, message);
+  FillRejection(state_, request->origin().gateway, request->origin().handle,
+                request->spec().request_id(), {reason, code, message});
   CloseSides(request);
 }
 

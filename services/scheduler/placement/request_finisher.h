@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "proto/packages.h"
+#include "services/scheduler/placement/admission.h"
 #include "services/scheduler/state/core_state.h"
 #include "tokenrouter/internal/v1/scheduler.pb.h"
 
@@ -39,7 +40,7 @@ class RequestFinisher {
 void CloseSide(CoreState* state, RequestMachine* request, Role role, ReopenCause cause);
 
 // Rejects a submit that never became a request, or a request that stops being one.
-void FillRejection(CoreState* state, StreamId gateway, uint64_t handle, RejectReason reason,
-                   absl::StatusCode code, const std::string& message);
+void FillRejection(CoreState* state, StreamId gateway, uint64_t handle,
+                   const std::string& request_id, const Refusal& refusal);
 
 }  // namespace tokenrouter

@@ -3,6 +3,7 @@
 // Threads: lives on the scheduler's loop. `now` is the time of the input that is being handled.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "services/scheduler/request/timer_queue.h"
 #include "services/scheduler/state/lost_workers.h"
 #include "services/scheduler/state/outbox.h"
+#include "services/scheduler/state/retry_advice.h"
 #include "services/scheduler/workers/worker_directory.h"
 #include "tokenrouter/internal/v1/scheduler.pb.h"
 
@@ -33,12 +35,27 @@ namespace tokenrouter {
 using InitialGrantRule =
     std::function<absl::StatusOr<RequestMachine::DecodeGrant>(const api::RoutingParameters&)>;
 
+// New requests that wait for their first worker.
+struct NewcomerCount {
+  int total = 0;
+  absl::flat_hash_map<int, int> by_pair;
+  void Add(int pair, int more) {
+    total += more;
+    by_pair[pair] += more;
+  }
+  int of(int pair) const {
+    const auto found = by_pair.find(pair);
+    return found == by_pair.end() ? 0 : found->second;
+  }
+};
+
 struct CoreState {
   CoreState(CoreOptions core_options, uint64_t first_term, Output* peers)
       : options(core_options),
         forced_mode(core_options.forced_mode),
         term(first_term),
-        output(peers) {}
+        output(peers),
+        retry(options) {}
 
   // How requests of this pair are served when they leave the mode to the scheduler.
   ServiceMode ModeOf(int pair) const;
@@ -48,7 +65,9 @@ struct CoreState {
   uint64_t term;
   Output* const output;
   absl::Time now = absl::UnixEpoch();
-  bool draining = false;
+  // Of the first input of this term; the infinite future before it.
+  absl::Time term_since = absl::InfiniteFuture();
+  absl::btree_set<std::pair<int, Role>> pools_seen;  // Pools that had a worker in this term.
 
   Outbox outbox;
   WorkerDirectory directory;
@@ -62,6 +81,18 @@ struct CoreState {
   absl::btree_set<int> large_steps_changed;      // Pairs whose large steps began or ended.
   // By pair: requests that wait for a large worker.
   absl::flat_hash_map<int, int32_t> large_kv_waiting;
+  NewcomerCount newcomers;
+  RetryAdvice retry;
+
+  // At each input.
+  void SetNow(absl::Time time) {
+    now = time;
+    term_since = std::min(term_since, time);
+  }
+  // From then on it is known of the pool whether it is empty: in the past once it had a worker.
+  absl::Time KnownFrom(int pair, Role role) const {
+    return pools_seen.contains({pair, role}) ? absl::InfinitePast() : term_since + options.settling;
+  }
 
   // The model of a pair, created on first use.
   PairModel& ModelOf(int pair) const;

@@ -5,7 +5,7 @@
 namespace tokenrouter {
 namespace {
 
-constexpr CoreOptions kOptions;
+const CoreOptions kOptions;
 
 WorkerHealth After(absl::Duration silent, absl::Duration elapsed, absl::Duration predicted) {
   const absl::Time start = absl::UnixEpoch();
