@@ -18,7 +18,8 @@ constexpr const char* kUsedBlocks = "tokenrouter_worker_kv_blocks{state=\"used\"
 
 ChatRequest LongRequest(int seed) {
   ChatRequest request{.prompt = "Count " + std::to_string(seed), .max_tokens = 200, .seed = seed};
-  request.routing = {{"algorithm", "random"}, {"p", 0.2}};
+  // Windows of one to four tokens: whatever is disturbed must not cut one short.
+  request.routing = {{"algorithm", "random"}, {"p", 0.2}, {"window", 1 + seed % 4}};
   return request;
 }
 
