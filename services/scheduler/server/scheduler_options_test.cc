@@ -18,11 +18,11 @@ TEST(SchedulerOptions, ReadsLimitsAndPolicies) {
       const auto options,
       Parse({"--max_requests=7", "--max_queued=3", "--credit=8", "--large_pool_gone=small_only",
              "--wait_ms=1500", "--shared_threshold=5", "--drain_ms=2000", "--large_prefill=eager",
-             "--place_wait_ms=700", "--rebuild_share=0.25", "--max_ids=5000000000"}));
+             "--place_wait_ms=700", "--rebuild_share=0.25", "--max_ids=4000000000"}));
   ASSERT_TRUE(options.has_value());
   EXPECT_EQ(options->core.max_requests, 7);
   EXPECT_EQ(options->core.max_queued, 3);
-  EXPECT_EQ(options->core.max_ids, 5000000000);
+  EXPECT_EQ(options->core.max_ids, 4000000000);
   EXPECT_EQ(options->core.credit, 8);
   EXPECT_EQ(options->core.string_stop_credit, 8) << "never above the credit";
   EXPECT_EQ(options->core.large_pool_gone, LargePoolGone::kSmallOnly);
