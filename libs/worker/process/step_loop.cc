@@ -29,6 +29,7 @@ void StepLoop::Run() {
     worked = Work();
     Observe();
   }
+  parts_.gauges->LoopSleeps();  // For good.
   parts_.client->Disconnect();
 }
 
@@ -49,7 +50,9 @@ absl::Duration StepLoop::IdleTime() const {
 }
 
 void StepLoop::TakeInbox(absl::Duration timeout) {
+  if (timeout > absl::ZeroDuration()) parts_.gauges->LoopSleeps();
   AttachInbox::Content content = parts_.inbox->Take(timeout);
+  parts_.gauges->LoopRuns(parts_.clock->Now());
   for (AttachInbox::Frame& frame : content.frames) {
     for (const wire::Open& open : frame.command.opens()) LogOpened(open);
     parts_.core->Apply(frame.command, parts_.clock->Now(), frame.arrived);

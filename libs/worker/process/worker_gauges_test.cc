@@ -24,6 +24,33 @@ TEST(WorkerGaugesTest, AHeartbeatTellsTheAgeOfTheRunningStep) {
   EXPECT_EQ(gauges.Heartbeat(start).step_elapsed_us(), 0);
 }
 
+TEST(WorkerGaugesTest, AHeartbeatTellsSinceWhenTheLoopHasNotGoneRound) {
+  WorkerGauges gauges;
+  const absl::Time start = absl::UnixEpoch();
+  EXPECT_EQ(gauges.Heartbeat(start + absl::Hours(1)).loop_elapsed_us(), 0) << "it has not begun";
+  gauges.LoopRuns(start);
+  EXPECT_EQ(gauges.Heartbeat(start + absl::Seconds(2)).loop_elapsed_us(), 2'000'000);
+  gauges.LoopSleeps();
+  EXPECT_EQ(gauges.Heartbeat(start + absl::Hours(1)).loop_elapsed_us(), 0);
+}
+
+TEST(WorkerGaugesTest, IsAliveWhileTheLoopGoesRoundOrSleepsOrRunsAStepInTime) {
+  WorkerGauges gauges;
+  const absl::Time start = absl::UnixEpoch();
+  EXPECT_TRUE(gauges.Alive(start + absl::Hours(1)).ok()) << "a model may load for long";
+  gauges.LoopRuns(start);
+  EXPECT_TRUE(gauges.Alive(start + kStepLoopWedged).ok());
+  EXPECT_FALSE(gauges.Alive(start + kStepLoopWedged + absl::Seconds(1)).ok());
+  gauges.StepStarts(start, absl::Seconds(1));
+  EXPECT_TRUE(gauges.Alive(start + kStepWedged).ok());
+  EXPECT_FALSE(gauges.Alive(start + kStepWedged + absl::Seconds(1)).ok());
+  gauges.StepStarts(start, absl::Seconds(10));
+  EXPECT_TRUE(gauges.Alive(start + kStepWedged + absl::Seconds(1)).ok()) << "as was predicted";
+  gauges.StepEnded();
+  gauges.LoopSleeps();
+  EXPECT_TRUE(gauges.Alive(start + absl::Hours(1)).ok());
+}
+
 TEST(WorkerGaugesTest, HeartbeatsComeFromAnotherThread) {
   WorkerGauges gauges;
   std::thread heart([&gauges] {

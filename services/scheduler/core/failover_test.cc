@@ -173,6 +173,21 @@ TEST(Failover, DeclaresASilentAndAWedgedWorkerDead) {
               ::testing::HasSubstr("wedged for 1m1s"));
 }
 
+TEST(Failover, TakesAWorkerWhoseStepLoopHasStoppedForDead) {
+  S s;
+  s.AttachAll();
+  s.Attach(Role::kSmall, kSmall2);
+  s.Submit(7);
+  wire::WorkerFrame frame;
+  frame.mutable_heartbeat()->set_loop_elapsed_us(11'000'000);
+  s.ToCore(S::kSmall, frame);
+  s.Tick(absl::Milliseconds(10));
+  ASSERT_TRUE(s.peers.closed_workers.contains(S::kSmall));
+  EXPECT_THAT(std::string(s.peers.closed_workers.at(S::kSmall).message()),
+              ::testing::HasSubstr("has not gone round for 11s"));
+  EXPECT_EQ(s.Told(kSmall2).opens_size(), 1);
+}
+
 TEST(Failover, APauseOfTheSchedulerItselfIsNoSilenceOfItsPeers) {
   S s;
   s.AttachAll();

@@ -86,6 +86,7 @@ void WorkerSessions::Observe(AttachedWorker* worker, const wire::WorkerFrame& fr
   worker->pulse.heard_at = state_->now;
   if (frame.has_step()) {
     worker->pulse.step_elapsed = absl::ZeroDuration();
+    worker->pulse.loop_elapsed = absl::ZeroDuration();
     worker->pulse.step_predicted = absl::Microseconds(frame.step().predicted_us());
     worker->free_blocks = frame.step().free_blocks();
     ++worker->steps;
@@ -96,6 +97,7 @@ void WorkerSessions::Observe(AttachedWorker* worker, const wire::WorkerFrame& fr
   if (frame.has_heartbeat()) {
     worker->pulse.step_elapsed = absl::Microseconds(frame.heartbeat().step_elapsed_us());
     worker->pulse.step_predicted = absl::Microseconds(frame.heartbeat().step_predicted_us());
+    worker->pulse.loop_elapsed = absl::Microseconds(frame.heartbeat().loop_elapsed_us());
     worker->free_blocks = frame.heartbeat().free_blocks();
     worker->steps = std::max(worker->steps, frame.heartbeat().steps());
     worker->nothing_ready = false;  // Asked again once per heartbeat, in case a message was lost.
@@ -134,14 +136,9 @@ std::vector<std::pair<StreamId, absl::Status>> WorkerSessions::Dead() const {
   for (const auto& [stream, worker] : state_->directory.workers()) {
     const WorkerHealth health = JudgeWorker(worker->pulse, state_->options, state_->now);
     if (health == WorkerHealth::kAlive) continue;
-    const absl::Duration elapsed = health == WorkerHealth::kSilent
-                                       ? state_->now - worker->pulse.heard_at
-                                       : worker->pulse.step_elapsed;
-    dead.emplace_back(stream, absl::UnavailableError(absl::StrCat(
-                                  "worker ", worker->hello.worker_id(),
-                                  health == WorkerHealth::kSilent ? " was silent for "
-                                                                  : " has a step wedged for ",
-                                  absl::FormatDuration(elapsed))));
+    dead.emplace_back(
+        stream, absl::UnavailableError(absl::StrCat("worker ", worker->hello.worker_id(),
+                                                    Describe(health, worker->pulse, state_->now))));
   }
   return dead;
 }

@@ -31,5 +31,16 @@ TEST(Watchdog, IsPatientWithAWorkerThatCannotPredictYet) {
   EXPECT_EQ(After({}, absl::Seconds(61), {}), WorkerHealth::kWedged);
 }
 
+TEST(Watchdog, NoticesALoopThatHasStoppedBetweenSteps) {
+  const absl::Time now = absl::UnixEpoch();
+  WorkerPulse pulse = {.heard_at = now, .loop_elapsed = kOptions.loop_stall};
+  EXPECT_EQ(JudgeWorker(pulse, kOptions, now), WorkerHealth::kAlive);
+  pulse.loop_elapsed += absl::Milliseconds(1);
+  EXPECT_EQ(JudgeWorker(pulse, kOptions, now), WorkerHealth::kLoopStuck);
+  // While a step runs the loop stands, and the step is judged.
+  pulse.step_elapsed = pulse.loop_elapsed;
+  EXPECT_EQ(JudgeWorker(pulse, kOptions, now), WorkerHealth::kAlive);
+}
+
 }  // namespace
 }  // namespace tokenrouter
