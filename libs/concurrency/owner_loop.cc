@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
 
 namespace tokenrouter {
@@ -29,10 +30,26 @@ void OwnerLoop::Stop() {
   }
 }
 
+absl::Time OwnerLoop::Beat() {
+  const absl::Time now = options_.now();
+  beat_ = absl::ToUnixNanos(now);
+  return now;
+}
+
+absl::Status OwnerLoop::Alive(absl::Duration bound) const {
+  const int64_t beat = beat_;
+  if (beat == kAsleep) return absl::OkStatus();
+  const absl::Duration stuck = options_.now() - absl::FromUnixNanos(beat);
+  if (stuck <= bound) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the loop ", options_.name, " has not gone round for ",
+                                             absl::FormatDuration(stuck)));
+}
+
 void OwnerLoop::Run() {
-  heard_until_ = options_.now();
+  heard_until_ = Beat();
   absl::Duration wait = options_.idle();
   while (true) {
+    beat_ = kAsleep;
     auto closures = mailbox_.PopAll(wait);
     if (closures.empty() && mailbox_.closed()) return;
     wait = RunAll(std::move(closures));
@@ -40,18 +57,19 @@ void OwnerLoop::Run() {
 }
 
 absl::Duration OwnerLoop::RunAll(std::vector<std::function<void()>> closures) {
-  const absl::Time taken = options_.now();
+  const absl::Time taken = Beat();
   absl::Time batch_end = taken + options_.batch_time;
   int batch = 0;
   for (size_t i = 0; i < closures.size(); ++i) {
     closures[i]();
     closures[i] = nullptr;  // What it holds, such as a read credit, is free when it has run.
     ++batch;
+    const absl::Time now = Beat();
     if (i + 1 == closures.size()) break;
-    if (batch < options_.batch_closures && options_.now() < batch_end) continue;
+    if (batch < options_.batch_closures && now < batch_end) continue;
     (void)options_.idle();
     batch = 0;
-    batch_end = options_.now() + options_.batch_time;
+    batch_end = Beat() + options_.batch_time;
   }
   heard_until_ = taken;
   return options_.idle();

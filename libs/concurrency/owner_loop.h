@@ -10,16 +10,22 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "libs/concurrency/bounded_queue.h"
 
 namespace tokenrouter {
+
+// For probes: a round takes microseconds to milliseconds, and peers have given a loop up that stood
+// still for so long.
+inline constexpr absl::Duration kLoopWedged = absl::Seconds(10);
 
 class OwnerLoop {
  public:
@@ -46,6 +52,9 @@ class OwnerLoop {
   [[nodiscard]] bool Post(std::function<void()> closure);
   // Idempotent. REQUIRES: not called from the loop's own thread.
   void Stop();
+  // UNAVAILABLE while the loop has been in one closure or hook for longer than `bound`.
+  // Thread-safe, never blocks. A loop that sleeps is alive.
+  absl::Status Alive(absl::Duration bound) const;
   // All that was posted before this time has run. Of the loop's thread, for the hook: silence from
   // then on may only mean that the loop is behind.
   absl::Time heard_until() const { return heard_until_; }
@@ -56,7 +65,13 @@ class OwnerLoop {
   // last.
   absl::Duration RunAll(std::vector<std::function<void()>> closures);
 
+  // Says that the loop goes round now. Returns the time.
+  absl::Time Beat();
+
   const Options options_;
+  // Unix nanoseconds; kAsleep: it waits for something to do.
+  static constexpr int64_t kAsleep = -1;
+  std::atomic<int64_t> beat_{kAsleep};
   BoundedQueue<std::function<void()>> mailbox_;
   absl::Time heard_until_ = absl::InfinitePast();  // Of the loop's thread.
   std::thread thread_;

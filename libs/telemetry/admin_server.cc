@@ -49,6 +49,11 @@ std::string KnownPaths(const AdminServer::Options& options) {
   return known + "\n";
 }
 
+void AnswerProbe(const absl::Status& status, Response* response) {
+  if (!status.ok()) response->result(http::status::service_unavailable);
+  response->body() = status.ok() ? "ok\n" : absl::StrCat(status.message(), "\n");
+}
+
 Response Answer(const AdminServer::Options& options,
                 const http::request<http::string_body>& request) {
   Response response(http::status::ok, request.version());
@@ -60,11 +65,9 @@ Response Answer(const AdminServer::Options& options,
     response.set(http::field::content_type, "text/plain; version=0.0.4; charset=utf-8");
     response.body() = ExposeText(*options.registry);
   } else if (request.target() == "/livez") {
-    response.body() = "ok\n";
+    AnswerProbe(options.alive(), &response);
   } else if (request.target() == "/readyz") {
-    const absl::Status ready = options.ready();
-    if (!ready.ok()) response.result(http::status::service_unavailable);
-    response.body() = ready.ok() ? "ok\n" : absl::StrCat(ready.message(), "\n");
+    AnswerProbe(options.ready(), &response);
   } else if (const auto page = options.pages.find(std::string(request.target()));
              page != options.pages.end()) {
     AnswerPage(page->second(), &response);

@@ -22,6 +22,8 @@ class AdminServer {
   struct Options {
     std::string address;  // host:port; port 0 picks a free one.
     const prometheus::Registry* registry = nullptr;
+    // OK: /livez is 200. Otherwise 503 with the message: whoever watches the process ends it.
+    std::function<absl::Status()> alive = [] { return absl::OkStatus(); };
     // OK: /readyz is 200. Otherwise 503 with the message.
     std::function<absl::Status()> ready = [] { return absl::OkStatus(); };
     // By path ("/state"): JSON documents. An error is answered with 503 and its message.

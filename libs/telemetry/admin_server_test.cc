@@ -12,7 +12,9 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <future>
 
+#include "libs/concurrency/owner_loop.h"
 #include "libs/status/status_matchers.h"
 #include "libs/telemetry/metrics.h"
 
@@ -74,6 +76,36 @@ TEST(AdminServerTest, AnswersMetricsAndProbes) {
   EXPECT_THAT(Get(server->port(), "GET", "/readyz"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(Get(server->port(), "GET", "/other"), StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(Get(server->port(), "POST", "/livez"), StartsWith("HTTP/1.1 405"));
+}
+
+TEST(AdminServerTest, SaysThatTheProcessIsDeadWhileItsLoopIsBlocked) {
+  std::atomic<int64_t> seconds = 0;
+  OwnerLoop loop(
+      {.name = "main", .now = [&] { return absl::UnixEpoch() + absl::Seconds(seconds.load()); }});
+  loop.Start();
+  prometheus::Registry registry;
+  TR_ASSERT_OK_AND_ASSIGN(
+      const auto server,
+      AdminServer::Start({.address = "127.0.0.1:0", .registry = &registry, .alive = [&loop] {
+                            return loop.Alive(absl::Seconds(10));
+                          }}));
+  EXPECT_THAT(Get(server->port(), "GET", "/livez"), StartsWith("HTTP/1.1 200"));
+  std::promise<void> entered, release;
+  ASSERT_TRUE(loop.Post([&] {
+    entered.set_value();
+    release.get_future().wait();
+  }));
+  entered.get_future().wait();
+  seconds = 10;
+  EXPECT_THAT(Get(server->port(), "GET", "/livez"), StartsWith("HTTP/1.1 200"));
+  seconds = 11;
+  EXPECT_THAT(Get(server->port(), "GET", "/livez"),
+              ::testing::AllOf(StartsWith("HTTP/1.1 503"),
+                               HasSubstr("loop main has not gone round for 11s")));
+  release.set_value();
+  loop.Stop();
+  EXPECT_THAT(Get(server->port(), "GET", "/livez"), StartsWith("HTTP/1.1 200"))
+      << "a loop that has nothing to do, or has ended, is not stuck";
 }
 
 // CPU time of the process, in milliseconds.

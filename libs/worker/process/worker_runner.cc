@@ -53,9 +53,11 @@ absl::StatusOr<std::unique_ptr<WorkerRunner>> WorkerRunner::Start(
   std::unique_ptr<WorkerRunner> runner(new WorkerRunner(role, options));
   TR_ASSIGN_OR_RETURN(
       runner->admin_,
-      AdminServer::Start({.address = options.admin,
-                          .registry = &runner->registry_,
-                          .ready = [phase = &runner->phase_] { return phase->Get(); }}));
+      AdminServer::Start(
+          {.address = options.admin,
+           .registry = &runner->registry_,
+           .alive = [gauges = &runner->gauges_] { return gauges->Alive(RealClock::Get().Now()); },
+           .ready = [phase = &runner->phase_] { return phase->Get(); }}));
   LogInfo("listening", {{"name", "admin"}, {"port", runner->admin_->port()}});
   runner->engine_thread_ =
       std::thread([runner = runner.get(), make_engine = std::move(make_engine),

@@ -45,6 +45,9 @@ class SchedulerLink final : public SchedulerPort {
   void Finish(uint64_t handle, wire::Finish finish) override;
   PortHealth Health() const override;
 
+  // UNAVAILABLE while the link's thread is stuck; for probes.
+  absl::Status Alive() const { return loop_.Alive(kLoopWedged); }
+
   // Closes the stream (the scheduler cancels what was live) and joins. Idempotent.
   void Stop();
 

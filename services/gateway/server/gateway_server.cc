@@ -73,6 +73,7 @@ absl::Status GatewayServer::StartParts() {
                                   .max_message_bytes = static_cast<int>(options_.max_body_bytes)}));
   TR_ASSIGN_OR_RETURN(admin_, AdminServer::Start({.address = options_.admin,
                                                   .registry = &registry_,
+                                                  .alive = [this] { return link_->Alive(); },
                                                   .ready = [this] { return handler_->Health(); }}));
   WatchReadiness();
   LogInfo("listening", {{"name", "http"}, {"port", http_port()}});

@@ -80,6 +80,7 @@ class SchedulerServer::Impl : public Output {
     TR_ASSIGN_OR_RETURN(
         admin_, AdminServer::Start({.address = options_.admin,
                                     .registry = &registry_,
+                                    .alive = [this] { return loop_.Alive(kLoopWedged); },
                                     .ready =
                                         [this] {
                                           return draining_ ? absl::UnavailableError("draining")

@@ -6,10 +6,14 @@
 #include <memory>
 #include <utility>
 
+#include "libs/status/status_macros.h"
+
 namespace tokenrouter {
 
 absl::StatusOr<std::string> StatePage(OwnerLoop* loop,
                                       std::function<void(wire::GetStateReply*)> fill) {
+  // Probes wait behind this call: for a loop that is known to be stuck it does not wait again.
+  TR_RETURN_IF_ERROR(loop->Alive(kStatePageWait));
   // The answer may come after the caller has given up.
   auto promise = std::make_shared<std::promise<wire::GetStateReply>>();
   std::future<wire::GetStateReply> answer = promise->get_future();
