@@ -11,6 +11,7 @@
 #include "libs/rpc/channel_factory.h"
 #include "libs/rpc/client_stream.h"
 #include "libs/status/status_macros.h"
+#include "libs/tokens/protocol_version.h"
 #include "proto/packages.h"
 #include "tokenrouter/internal/v1/scheduler.grpc.pb.h"
 
@@ -61,7 +62,7 @@ class SubmitLoop {
   absl::Status Loop() {
     wire::GatewayFrame hello;
     hello.mutable_hello()->set_gateway_id("submit_loop");
-    hello.mutable_hello()->set_protocol_version(1);
+    hello.mutable_hello()->set_protocol_version(kProtocolVersion);
     hello.mutable_hello()->set_pair("default");
     if (!writer_->Write(std::move(hello)))
       return absl::UnavailableError("the scheduler refused the stream");
