@@ -81,6 +81,7 @@ class SchedulerCore {
   const WorkerDirectory& directory() const { return state_.directory; }
   int gateways() const { return gateways_.size(); }
   void FillState(absl::Time now, wire::GetStateReply* reply) const;
+  size_t timers() const { return state_.timers.size(); }  // Armed: few per live request.
   // Requests that wait for a KV reservation on a large worker.
   size_t large_waiting() const { return placement_.large_waiting(); }
   // The age of the oldest decode grant that waits for a large worker or for its release.

@@ -92,6 +92,8 @@ class Placement {
   absl::Time WaitEnd(const RequestMachine& request) const;
   // The request waits no more.
   void Forget(RequestMachine* request);
+  // It gives up its place in line, and waits on.
+  void LeaveLines(RequestMachine* request);
   bool OthersWait(const RequestMachine& request) const;
   // Null when no request waits there.
   WaitLine* LineOf(int pair, Role role);

@@ -37,7 +37,7 @@ void Placement::Wait(RequestMachine* request) {
   request->WaitUntil(WaitEnd(*request));
   state_->timers.Arm({request->wait_until(), request->origin().key, Timer::Kind::kWait});
   if (MustWaitAlone(*request)) {
-    Forget(request);
+    LeaveLines(request);
     suspects_[{pair, role}].Add(request->origin().key, absl::InfinitePast());
     return;
   }
@@ -113,6 +113,11 @@ void Placement::WaitTimer(RequestMachine* request) {
 }
 
 void Placement::Forget(RequestMachine* request) {
+  state_->timers.Cancel(request->origin().key, Timer::Kind::kWait);
+  LeaveLines(request);
+}
+
+void Placement::LeaveLines(RequestMachine* request) {
   const Pool suspects = {request->origin().pair, request->grant().role};
   if (suspects_[suspects].Remove(request->origin().key)) return;
   const auto pool = waiting_.find({request->origin().pair, request->grant().role});
@@ -123,12 +128,14 @@ void Placement::Forget(RequestMachine* request) {
 
 void Placement::Ended(RequestMachine* request) {
   Forget(request);
+  state_->timers.CancelAll(request->origin().key);
   if (LineOf(request->origin().pair, Role::kLarge)) ended_in_.insert(request->origin().pair);
 }
 
 void Placement::Clear() {
   waiting_.clear();
   suspects_.clear();
+  state_->timers.Clear();
   state_->large_kv_waiting.clear();
   look_again_.clear();
   ended_in_.clear();

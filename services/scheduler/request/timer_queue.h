@@ -1,14 +1,15 @@
-// Deadlines of requests, earliest first. An entry is never removed early: whoever pops it checks
-// whether it still applies, so that arming costs one heap push and there is no cost per token.
-// Threads: lives on the scheduler's loop.
+// Deadlines of requests, earliest first: at most one entry per request and kind, so the queue is
+// bounded by the live requests. Arming again replaces. Threads: lives on the scheduler's loop.
+// Cost: O(log entries) per call, none per token.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <queue>
 #include <tuple>
-#include <vector>
+#include <utility>
 
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 
 namespace tokenrouter {
@@ -18,27 +19,49 @@ struct Timer {
   absl::Time at;
   uint64_t request = 0;
   Kind kind = Kind::kDeadline;
+
+  friend bool operator<(const Timer& a, const Timer& b) {
+    return std::tie(a.at, a.request, a.kind) < std::tie(b.at, b.request, b.kind);
+  }
 };
 
 class TimerQueue {
  public:
-  void Arm(Timer timer) { heap_.push(timer); }
+  void Arm(Timer timer) {
+    Cancel(timer.request, timer.kind);
+    due_.insert(timer);
+    armed_.emplace(Name(timer.request, timer.kind), timer.at);
+  }
+  void Cancel(uint64_t request, Timer::Kind kind) {
+    const auto found = armed_.find(Name(request, kind));
+    if (found == armed_.end()) return;
+    due_.erase({found->second, request, kind});
+    armed_.erase(found);
+  }
+  // The request has ended.
+  void CancelAll(uint64_t request) {
+    for (const auto kind : {Timer::Kind::kDeadline, Timer::Kind::kWait, Timer::Kind::kStall}) {
+      Cancel(request, kind);
+    }
+  }
+  void Clear() {
+    due_.clear();
+    armed_.clear();
+  }
   // Removes and returns the next timer that is due.
   std::optional<Timer> PopDue(absl::Time now) {
-    if (heap_.empty() || heap_.top().at > now) return std::nullopt;
-    const Timer timer = heap_.top();
-    heap_.pop();
+    if (due_.empty() || due_.begin()->at > now) return std::nullopt;
+    const Timer timer = *due_.begin();
+    Cancel(timer.request, timer.kind);
     return timer;
   }
-  size_t size() const { return heap_.size(); }
+  size_t size() const { return due_.size(); }
 
  private:
-  struct Later {
-    bool operator()(const Timer& a, const Timer& b) const {
-      return std::tie(a.at, a.request, a.kind) > std::tie(b.at, b.request, b.kind);
-    }
-  };
-  std::priority_queue<Timer, std::vector<Timer>, Later> heap_;
+  using Name = std::pair<uint64_t, Timer::Kind>;
+
+  absl::btree_set<Timer> due_;
+  absl::flat_hash_map<Name, absl::Time> armed_;
 };
 
 }  // namespace tokenrouter
