@@ -90,7 +90,8 @@ void SchedulerCore::OnGatewayGone(StreamId stream, absl::Time now) {
 
 void SchedulerCore::OnWorkerGone(StreamId stream, absl::Time now) {
   state_.SetNow(now);
-  if (const auto pair = workers_.OnGone(stream)) gateways_.PublishPair(*pair);
+  const auto pair = workers_.OnGone(stream, state_.options.reattach_grace);
+  if (pair) gateways_.PublishPair(*pair);
 }
 
 void SchedulerCore::ResetLiveness(absl::Time now) {
@@ -151,7 +152,8 @@ void SchedulerCore::AdoptPlan(int pair, const std::optional<PairPlan>& plan, abs
 
 void SchedulerCore::CloseDeadWorkers() {
   for (const auto& [stream, why] : workers_.Dead()) {
-    OnWorkerGone(stream, state_.now);
+    const auto pair = workers_.OnGone(stream, absl::ZeroDuration());
+    if (pair) gateways_.PublishPair(*pair);
     state_.output->CloseWorker(stream, why);
   }
 }

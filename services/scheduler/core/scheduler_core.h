@@ -49,7 +49,8 @@ class SchedulerCore {
   void OnGatewayFrame(StreamId stream, const wire::GatewayFrame& frame, absl::Time now);
   void OnWorkerFrame(StreamId stream, const wire::WorkerFrame& frame, absl::Time now);
   void OnGatewayGone(StreamId stream, absl::Time now);
-  // What it held is judged at the next Flush or OnTick, together with that of other lost workers.
+  // It may attach again within reattach_grace; what it held is judged at the next Flush or OnTick
+  // after that, together with that of other lost workers.
   void OnWorkerGone(StreamId stream, absl::Time now);
   // Restarts all liveness timers after a stall of the caller, during which it may have received
   // nothing. Call it ahead of OnTick.

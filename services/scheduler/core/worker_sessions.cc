@@ -11,7 +11,7 @@ std::optional<int> WorkerSessions::OnHello(StreamId stream, const wire::WorkerHe
   // The same process reconnected, so its old stream is dead even if its end was not noticed yet.
   if (const AttachedWorker* const old = state_->directory.FindById(hello.worker_id())) {
     const StreamId old_stream = old->stream;
-    OnGone(old_stream);
+    OnGone(old_stream, state_->options.reattach_grace);
     state_->output->CloseWorker(old_stream, absl::AbortedError("replaced by a newer stream"));
   }
   if (const absl::Status judged = state_->directory.Judge(hello); !judged.ok()) {
@@ -21,7 +21,7 @@ std::optional<int> WorkerSessions::OnHello(StreamId stream, const wire::WorkerHe
   const int index = state_->directory.PairOf(hello.pair());
   const int32_t usable_ids = state_->directory.pair(index).usable_ids;
   const std::vector<int32_t> stop_ids = state_->directory.pair(index).stop_ids;
-  state_->directory.Add(stream, hello, state_->now);
+  AttachedWorker* const worker = state_->directory.Add(stream, hello, state_->now);
   const Pair& pair = state_->directory.pair(index);
   state_->pools_seen.emplace(index, state_->directory.Find(stream)->role);
   Learn(hello, index);
@@ -31,6 +31,7 @@ std::optional<int> WorkerSessions::OnHello(StreamId stream, const wire::WorkerHe
   if (usable_ids != 0 && (usable_ids != pair.usable_ids || stop_ids != pair.stop_ids)) {
     ClosePeers(stream, pair);
   }
+  loss_->Returned(worker);
   placement_->RetryWaiting(index);
   return index;
 }
@@ -42,7 +43,7 @@ void WorkerSessions::ClosePeers(StreamId newcomer, const Pair& pair) {
     if (peer == newcomer) continue;
     const AttachedWorker& worker = *state_->directory.Find(peer);
     state_->pools_seen.erase({worker.pair, worker.role});  // It comes back.
-    OnGone(peer);
+    OnGone(peer, state_->options.reattach_grace);
     state_->output->CloseWorker(
         peer, absl::AbortedError("the pair's usable ids or stop ids changed; attach again"));
   }
@@ -117,13 +118,13 @@ void WorkerSessions::OnFrame(StreamId stream, const wire::WorkerFrame& frame) {
   if (frame.closed_size() > 0) placement_->RetryWaiting(worker->pair);
 }
 
-std::optional<int> WorkerSessions::OnGone(StreamId stream) {
+std::optional<int> WorkerSessions::OnGone(StreamId stream, absl::Duration grace) {
   AttachedWorker* const worker = state_->directory.Find(stream);
   if (worker == nullptr) return std::nullopt;
   const int pair = worker->pair;
   leases_->OnGone(*worker);
   steps_->Gone(*worker);
-  loss_->Leaves(worker);
+  loss_->Leaves(worker, grace);
   state_->directory.Remove(stream, state_->now);
   PlaceModel(pair);
   state_->releasable_workers.erase(stream);

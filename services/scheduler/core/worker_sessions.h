@@ -32,9 +32,10 @@ class WorkerSessions {
   // The pair that changed; no value when the worker was refused.
   std::optional<int> OnHello(StreamId stream, const wire::WorkerHello& hello);
   void OnFrame(StreamId stream, const wire::WorkerFrame& frame);
-  // What it held is judged with that of all others that go before the next WorkerLoss::Judge.
-  // The pair that changed, no value when the stream was not attached.
-  std::optional<int> OnGone(StreamId stream);
+  // It may attach again within `grace`. What it held is judged after it, with that of all others
+  // that go before the next WorkerLoss::Judge. The pair that changed, no value when the stream was
+  // not attached.
+  std::optional<int> OnGone(StreamId stream, absl::Duration grace);
   // Streams that the watchdog declares dead, in ascending order, with the reason.
   std::vector<std::pair<StreamId, absl::Status>> Dead() const;
   // The worker gets no new requests and is sent the drain. NOT_FOUND for an unknown worker.

@@ -97,6 +97,9 @@ struct CoreOptions {
   // more than 1 / step_factor of that. Then the request is opened again.
   absl::Duration grant_timeout = absl::Minutes(2);
   absl::Duration keep_unclaimed = absl::Seconds(30);
+  // A worker whose stream broke may attach again for so long before its requests go elsewhere; it
+  // dials some five times in it. Silent and wedged workers get none.
+  absl::Duration reattach_grace = absl::Seconds(1);
 
   PairModelOptions model;
   // How every pair is served. Without a value the pair's model decides.

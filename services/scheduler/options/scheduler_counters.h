@@ -45,10 +45,10 @@ inline constexpr const char* kRejectReasonNames[kRejectReasons] = {
     "reopen_limit",    "max_ids",         "crash_suspect"};
 
 // Why a side of a request was opened again.
-enum class ReopenCause : uint8_t { kWorkerLost, kDiverged, kEvicted, kStalled };
-inline constexpr int kReopenCauses = 4;
-inline constexpr const char* kReopenCauseNames[kReopenCauses] = {"worker_lost", "diverged",
-                                                                 "evicted", "stalled"};
+enum class ReopenCause : uint8_t { kWorkerLost, kDiverged, kEvicted, kStalled, kReattached };
+inline constexpr int kReopenCauses = 5;
+inline constexpr const char* kReopenCauseNames[kReopenCauses] = {
+    "worker_lost", "diverged", "evicted", "stalled", "reattached"};
 
 // Why a large side was evicted (eviction_choice.h).
 enum class EvictionNeed : uint8_t {

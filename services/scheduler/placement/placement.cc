@@ -141,6 +141,16 @@ void Placement::Reopen(RequestMachine* request, Role role) {
   OpenOn(request, role, worker);
 }
 
+void Placement::ReopenOn(RequestMachine* request, AttachedWorker* worker) {
+  const Role role = worker->role;
+  if (worker->suspect != 0 && IsolationHolds(*request, role)) {
+    if (request->grant().role == role) DispatchGrant(request);
+    return;
+  }
+  request->LoseSide(role, ReopenCause::kReattached);
+  OpenOn(request, role, worker);
+}
+
 bool Placement::PrefillsInBackground(const AttachedWorker& large) const {
   const LargePrefill when = state_->options.large_prefill;
   if (when == LargePrefill::kAuto) return large.hello.device_key().empty();

@@ -39,9 +39,11 @@ class Placement {
   void JudgeWaiting(int pair, Role role);
   // Opens the side again on its present worker, because the two disagree about the history.
   void Reopen(RequestMachine* request, Role role);
-  // Gives KV reservations on large workers to requests that wait for one, and evicts for them.
-  void AdmitToLargeKv(int pair);
-  // The same for every pair, because evictions may become eligible as time passes. At each tick.
+  // Opens a lost side on the worker that still holds its ids, whether it has the grant or not; a
+  // suspect may have to wait for that.
+  void ReopenOn(RequestMachine* request, AttachedWorker* worker);
+  // Gives KV reservations on large workers to requests that wait for one, and evicts for them, in
+  // every pair, because evictions may become eligible as time passes. At each tick.
   void AdmitToLargeKvAnywhere();
   // The same for the pairs of requests that have ended since the last call, and the next suspects
   // where one has made room.
@@ -76,6 +78,8 @@ class Placement {
   void AdmitSuspects(int pair);
 
   // ---- placing ----
+  // As AdmitToLargeKvAnywhere, for one pair.
+  void AdmitToLargeKv(int pair);
   void Extend(RequestMachine* request);
   bool TryOpen(RequestMachine* request);
   AttachedWorker* Choose(const RequestMachine& request, Role role) const;

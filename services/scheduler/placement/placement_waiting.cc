@@ -168,7 +168,8 @@ bool Placement::PoolEmpty(int pair, Role role) const {
 
 bool Placement::LargePoolGivenUp(int pair) const {
   return state_->options.large_pool_gone != LargePoolGone::kWait && PoolEmpty(pair, Role::kLarge) &&
-         state_->now >= state_->KnownFrom(pair, Role::kLarge);
+         state_->now >= state_->KnownFrom(pair, Role::kLarge) &&
+         !state_->lost_workers.MayReturn(pair, Role::kLarge);
 }
 
 bool Placement::HasCapacity(int pair, Role role) const {

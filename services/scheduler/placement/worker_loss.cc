@@ -1,17 +1,18 @@
 #include "services/scheduler/placement/worker_loss.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace tokenrouter {
 
-void WorkerLoss::Leaves(AttachedWorker* worker) {
+void WorkerLoss::Leaves(AttachedWorker* worker, absl::Duration grace) {
   LostWorker lost = {.stream = worker->stream,
                      .worker_id = worker->hello.worker_id(),
                      .role = worker->role,
                      .pair = worker->pair,
-                     .judged_at = state_->now,
+                     .judged_at = state_->now + grace,
                      .requests = {}};
   // Without rows that are ready, a worker reads ahead for those that wait for their release.
   const bool idle = worker->ready == 0;
@@ -33,16 +34,48 @@ void WorkerLoss::Leaves(AttachedWorker* worker) {
   state_->lost_workers.Add(std::move(lost));
 }
 
+void WorkerLoss::Returned(AttachedWorker* worker) {
+  std::optional<LostWorker> lost = state_->lost_workers.Take(worker->hello.worker_id());
+  if (!lost) return;
+  if (lost->role != worker->role || lost->pair != worker->pair) {
+    lost->judged_at = state_->now;  // Nobody comes back as somebody else.
+    return state_->lost_workers.Add(*std::move(lost));
+  }
+  std::vector<uint64_t> elsewhere;
+  for (const auto& [key, ran] : lost->requests) {
+    RequestMachine* const request = state_->requests.Find(key);
+    if (request == nullptr || request->side(lost->role).awaited != lost->stream) continue;
+    request->Await(lost->role, 0);
+    const bool granted = request->grant().role == lost->role;
+    const bool kept =
+        worker->has_free_slot() &&
+        worker->held.contains({request->spec().request_id(), request->spec().choice()});
+    if (granted && request->phase() == Phase::kWaiting) {
+      if (kept) {
+        GoOn(request, worker);
+      } else {
+        elsewhere.push_back(key);
+      }
+    } else if (kept && !granted) {
+      placement_->ReopenOn(request, worker);
+    }
+  }
+  for (const uint64_t key : elsewhere) {
+    if (RequestMachine* const request = state_->requests.Find(key)) GoOn(request, nullptr);
+  }
+}
+
 void WorkerLoss::Judge() {
   const std::vector<LostWorker> lost = state_->lost_workers.TakeDue(state_->now);
   if (lost.empty()) return;
   for (const uint64_t key : Stranded(lost)) {
     // Placing one may have ended another.
     RequestMachine* const request = state_->requests.Find(key);
-    if (request != nullptr) GoOn(request);
+    if (request != nullptr) GoOn(request, nullptr);
   }
   for (const LostWorker& worker : lost) {
-    if (state_->directory.pair(worker.pair).workers[Index(worker.role)].empty()) {
+    const auto& pool = state_->directory.pair(worker.pair).workers[Index(worker.role)];
+    if (pool.empty() && !state_->lost_workers.MayReturn(worker.pair, worker.role)) {
       placement_->JudgeWaiting(worker.pair, worker.role);
     }
   }
@@ -63,7 +96,7 @@ std::vector<uint64_t> WorkerLoss::Stranded(const std::vector<LostWorker>& lost) 
   return stranded;
 }
 
-void WorkerLoss::GoOn(RequestMachine* request) {
+void WorkerLoss::GoOn(RequestMachine* request, AttachedWorker* back) {
   const int losses = request->side(request->grant().role).losses;
   if (losses >= state_->options.max_worker_losses) {
     finisher_->Reject(request, RejectReason::kCrashSuspect, absl::StatusCode::kInternal,
@@ -73,8 +106,8 @@ void WorkerLoss::GoOn(RequestMachine* request) {
   }
   request->CountReopen();
   if (request->reopens() <= state_->options.max_reopens) {
-    placement_->DispatchGrant(request);
-    return;
+    if (back == nullptr) return placement_->DispatchGrant(request);
+    return placement_->ReopenOn(request, back);
   }
   finisher_->Reject(request, RejectReason::kReopenLimit, absl::StatusCode::kUnavailable,
                     absl::StrCat("lost ", request->reopens(),

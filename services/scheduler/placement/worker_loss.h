@@ -19,16 +19,20 @@ class WorkerLoss {
   WorkerLoss(CoreState* state, RequestFinisher* finisher, Placement* placement)
       : state_(state), finisher_(finisher), placement_(placement) {}
 
-  // Its sides are open nowhere any more; the next Judge decides about them.
+  // Its sides are open nowhere any more. It may come back within `grace`, and its requests await
+  // it; the next Judge after that decides about them.
   // REQUIRES: called before the worker leaves the directory.
-  void Leaves(AttachedWorker* worker);
+  void Leaves(AttachedWorker* worker, absl::Duration grace);
+  // It has attached again: what it held reopens there, so that its KV is of use.
+  void Returned(AttachedWorker* worker);
   // Decides about the requests of all workers that have left. At each tick and flush.
   void Judge();
 
  private:
   // The requests whose decode grant was there, each once; nobody awaits the workers any more.
   std::vector<uint64_t> Stranded(const std::vector<LostWorker>& lost);
-  void GoOn(RequestMachine* request);
+  // On `back`, or when that is null wherever there is room.
+  void GoOn(RequestMachine* request, AttachedWorker* back);
 
   CoreState* const state_;
   RequestFinisher* const finisher_;

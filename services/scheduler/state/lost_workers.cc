@@ -17,6 +17,23 @@ std::vector<LostWorker> LostWorkers::TakeDue(absl::Time now) {
   return due;
 }
 
+std::optional<LostWorker> LostWorkers::Take(const std::string& worker_id) {
+  const auto found = std::find_if(
+      workers_.begin(), workers_.end(),
+      [&worker_id](const LostWorker& worker) { return worker.worker_id == worker_id; });
+  if (found == workers_.end()) return std::nullopt;
+  LostWorker taken = std::move(*found);
+  workers_.erase(found);
+  return taken;
+}
+
+bool LostWorkers::MayReturn(int pair, Role role) const {
+  for (const LostWorker& worker : workers_) {
+    if (worker.pair == pair && worker.role == role) return true;
+  }
+  return false;
+}
+
 absl::Time LostWorkers::JudgedAt(StreamId stream) const {
   for (const LostWorker& worker : workers_) {
     if (worker.stream == stream) return worker.judged_at;

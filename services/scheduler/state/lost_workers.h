@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,10 @@ class LostWorkers {
   void Add(LostWorker worker) { workers_.push_back(std::move(worker)); }
   // Those whose time has come, in the order in which they were lost; removed.
   std::vector<LostWorker> TakeDue(absl::Time now);
+  // The one that has come back; removed. Nothing when it is not here.
+  std::optional<LostWorker> Take(const std::string& worker_id);
+  // Whether a worker of this pool may come back before its requests are judged.
+  bool MayReturn(int pair, Role role) const;
   // When the requests of this one are judged; the infinite past when it is not here.
   absl::Time JudgedAt(StreamId stream) const;
   void Clear() { workers_.clear(); }

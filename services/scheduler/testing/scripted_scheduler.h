@@ -41,8 +41,15 @@ class ScriptedScheduler {
   static constexpr StreamId kSmall = 10;
   static constexpr StreamId kLarge = 20;
 
-  explicit ScriptedScheduler(CoreOptions options = {})
-      : core(options, kTerm, {.opening = InitialGrant, .on_end = {}, .output = &peers}) {}
+  // Unless the test is about it, a worker whose stream broke is lost at once.
+  explicit ScriptedScheduler(CoreOptions options = {},
+                             absl::Duration reattach_grace = absl::ZeroDuration())
+      : core(WithGrace(options, reattach_grace), kTerm,
+             {.opening = InitialGrant, .on_end = {}, .output = &peers}) {}
+  static CoreOptions WithGrace(CoreOptions options, absl::Duration reattach_grace) {
+    options.reattach_grace = reattach_grace;
+    return options;
+  }
   // Large rows wait until there are `rows` of them, while the small side is busy.
   static CoreOptions WaitingFor(int rows) {
     CoreOptions options;
