@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using tokenrouter::ScriptedScheduler;
-  ScriptedScheduler script;
+  ScriptedScheduler script({}, /*reattach_grace=*/absl::Seconds(1));
   script.AttachAll();
   script.Submit(1, "always");
   script.Submit(2, "never");
