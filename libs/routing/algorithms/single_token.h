@@ -8,7 +8,8 @@
 
 namespace tokenrouter {
 
-// On the small side: drop the proposal, let the large model decode from this position on, then come back.
+// On the small side: drop the proposal, let the large model decode from this position on, then come
+// back.
 inline Decision AskLarge(int32_t tokens = 1) {
   return Decision::Go(Role::kLarge, Window::Tokens(tokens));
 }

@@ -78,8 +78,9 @@ absl::Time Placement::WaitEnd(const RequestMachine& request) const {
     const bool waits = options.large_pool_gone == LargePoolGone::kWait;
     wait = waits ? options.no_large_worker_timeout : absl::ZeroDuration();
   }
-  // After a restart the pool's workers may only be on their way back.
-  return std::max(std::min(std::max(queued, empty), seat) + wait, state_->KnownFrom(pair, role));
+  // After a restart, or after a stream broke, the pool's workers may only be on their way back.
+  return std::max({std::min(std::max(queued, empty), seat) + wait, state_->KnownFrom(pair, role),
+                   state_->lost_workers.MayReturnUntil(pair, role)});
 }
 
 void Placement::WaitTimer(RequestMachine* request) {

@@ -176,7 +176,7 @@ void RequestMachine::FillOpen(Role role, StreamId worker, int numerics_class, wi
           .credit = acked_ + credit_window_,
           .numerics_class = numerics_class,
           .losses = side.losses,
-          .last_lost = std::move(side.last_lost)};
+          .lost_on = std::move(side.lost_on)};
   placed_ = true;
   open->set_request(origin_.key);
   open->set_epoch(side.epoch);
@@ -210,9 +210,14 @@ bool RequestMachine::Forget(Role role, uint32_t epoch, Position have) {
 
 void RequestMachine::Suspect(Role role, const std::string& worker_id) {
   Side& side = mutable_side(role);
-  if (side.losses > 0 && side.last_lost == worker_id) return;
-  ++side.losses;
-  side.last_lost = worker_id;
+  if (std::find(side.lost_on.begin(), side.lost_on.end(), worker_id) != side.lost_on.end()) return;
+  side.lost_on.push_back(worker_id);
+  side.losses = static_cast<int>(side.lost_on.size());
+}
+
+void RequestMachine::Absolve(Role role) {
+  mutable_side(role).losses = 0;
+  mutable_side(role).lost_on.clear();
 }
 
 void RequestMachine::LoseSide(Role role, ReopenCause cause) {

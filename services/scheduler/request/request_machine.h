@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "libs/tokens/token_history.h"
@@ -66,8 +67,8 @@ class RequestMachine {
     int numerics_class = 0;  // Of the last worker; 0: none yet. Kept when the worker is lost.
     ReopenCause lost_by = ReopenCause::kWorkerLost;  // Valid once epoch > 0 and worker is 0.
     int losses = 0;  // Workers in a row that were lost while it ran there; > 0: it is suspected.
-    std::string last_lost;  // The worker_id of the last of them.
-    int rows = 0;           // Accepted since it was opened.
+    std::vector<std::string> lost_on;  // Their worker_ids.
+    int rows = 0;                      // Accepted since it was opened.
   };
   // The decode grant that an algorithm decided on.
   struct AlgorithmGrant {
@@ -148,7 +149,7 @@ class RequestMachine {
   // The worker was lost while the request ran there. One that is lost again was not dead: a process
   // that crashed comes back under another worker_id.
   void Suspect(Role role, const std::string& worker_id);
-  void Absolve(Role role) { mutable_side(role).losses = 0; }
+  void Absolve(Role role);
 
   // ---- client ----
   // True when the position is higher than the last one.

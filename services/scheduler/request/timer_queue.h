@@ -16,6 +16,7 @@ namespace tokenrouter {
 
 struct Timer {
   enum class Kind : uint8_t { kDeadline, kWait, kStall, kGrant };
+  static constexpr Kind kKinds[] = {Kind::kDeadline, Kind::kWait, Kind::kStall, Kind::kGrant};
   absl::Time at;
   uint64_t request = 0;
   Kind kind = Kind::kDeadline;
@@ -40,9 +41,7 @@ class TimerQueue {
   }
   // The request has ended.
   void CancelAll(uint64_t request) {
-    for (const auto kind : {Timer::Kind::kDeadline, Timer::Kind::kWait, Timer::Kind::kStall}) {
-      Cancel(request, kind);
-    }
+    for (const auto kind : Timer::kKinds) Cancel(request, kind);
   }
   void Clear() {
     due_.clear();

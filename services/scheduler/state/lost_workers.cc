@@ -27,11 +27,12 @@ std::optional<LostWorker> LostWorkers::Take(const std::string& worker_id) {
   return taken;
 }
 
-bool LostWorkers::MayReturn(int pair, Role role) const {
+absl::Time LostWorkers::MayReturnUntil(int pair, Role role) const {
+  absl::Time until = absl::InfinitePast();
   for (const LostWorker& worker : workers_) {
-    if (worker.pair == pair && worker.role == role) return true;
+    if (worker.pair == pair && worker.role == role) until = std::max(until, worker.judged_at);
   }
-  return false;
+  return until;
 }
 
 absl::Time LostWorkers::JudgedAt(StreamId stream) const {

@@ -1,4 +1,4 @@
-// LostWorkers are workers that have left the directory while nobody has decided yet what becomes of
+// LostWorkers are workers that have left the directory while it is not decided yet what becomes of
 // the requests that had a side there (WorkerLoss decides).
 // Ownership: by value in CoreState. Threads: lives on the scheduler's loop. Cost: O(lost workers)
 // per call; they are few and leave within moments.
@@ -36,8 +36,12 @@ class LostWorkers {
   std::vector<LostWorker> TakeDue(absl::Time now);
   // The one that has come back; removed. Nothing when it is not here.
   std::optional<LostWorker> Take(const std::string& worker_id);
-  // Whether a worker of this pool may come back before its requests are judged.
-  bool MayReturn(int pair, Role role) const;
+  // Until when a worker of this pool may come back before its requests are judged; the infinite
+  // past when none may.
+  absl::Time MayReturnUntil(int pair, Role role) const;
+  bool MayReturn(int pair, Role role) const {
+    return MayReturnUntil(pair, role) != absl::InfinitePast();
+  }
   // When the requests of this one are judged; the infinite past when it is not here.
   absl::Time JudgedAt(StreamId stream) const;
   void Clear() { workers_.clear(); }
