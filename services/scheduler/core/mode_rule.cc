@@ -48,7 +48,7 @@ ModeRule::Beginning ModeRule::AtAdmission(const wire::Submit& submit,
   const bool asks = !state_->forced_mode;
   if (asks && state_->ModelOf(*pair).ProbeDue(state_->now)) return {own, asks};
   // Routed service can begin at once where the large side cannot.
-  if (!LargeKvAdmission(*pair, submit.ids_size())) return {own, asks};
+  if (!HasLargeCapacity(*pair, submit.ids_size())) return {own, asks};
   return {WithLargeAloneWindow(std::move(own), state_->options.large_alone_window), asks};
 }
 
@@ -95,7 +95,7 @@ bool ModeRule::WantsLargeAlone(int pair, Position unread, int32_t remaining) con
   return !state_->ModelOf(pair).PromptWorthRouting(unread, remaining);
 }
 
-bool ModeRule::LargeKvAdmission(int pair, Position ids) const {
+bool ModeRule::HasLargeCapacity(int pair, Position ids) const {
   if (placement_->LargeSlotWanted(pair)) return false;
   const Position needs = ids + state_->options.large_alone_window;
   for (const StreamId stream : state_->directory.pair(pair).workers[Index(Role::kLarge)]) {

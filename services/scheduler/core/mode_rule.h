@@ -40,7 +40,7 @@ class ModeRule {
   // Whether this request is the probe that measures what its algorithm would do.
   bool Probes(int pair) const;
   // Whether a large worker has a slot and KV capacity for so many ids now.
-  bool LargeKvAdmission(int pair, Position ids) const;
+  bool HasLargeCapacity(int pair, Position ids) const;
 
   const CoreState* const state_;
   const Placement* const placement_;

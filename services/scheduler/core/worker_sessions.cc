@@ -63,7 +63,7 @@ void WorkerSessions::FillAttached(StreamId stream, const Pair& pair) {
       static_cast<int32_t>(absl::ToInt64Milliseconds(state_->options.keep_unclaimed)));
 }
 
-void WorkerSessions::PlaceModel(int pair) {
+void WorkerSessions::UpdateTopology(int pair) {
   const bool shared = state_->directory.SharesDevice(pair);
   const absl::Duration longest_lease =
       shared ? state_->options.lease_max : absl::InfiniteDuration();
@@ -73,7 +73,7 @@ void WorkerSessions::PlaceModel(int pair) {
 
 void WorkerSessions::Learn(const wire::WorkerHello& hello, int pair) {
   PairModel& model = state_->ModelOf(pair);
-  PlaceModel(pair);
+  UpdateTopology(pair);
   const Role role = hello.role() == api::ROLE_SMALL ? Role::kSmall : Role::kLarge;
   // One worker's samples add nothing once others have served.
   if (model.curve(role).observations() > hello.samples_size()) return;
@@ -126,7 +126,7 @@ std::optional<int> WorkerSessions::OnGone(StreamId stream, absl::Duration grace)
   steps_->Gone(*worker);
   loss_->Leaves(worker, grace);
   state_->directory.Remove(stream, state_->now);
-  PlaceModel(pair);
+  UpdateTopology(pair);
   state_->releasable_workers.erase(stream);
   state_->outbox.workers.Forget(stream);
   return pair;

@@ -45,7 +45,7 @@ class WorkerSessions {
 
  private:
   void Learn(const wire::WorkerHello& hello, int pair);
-  void PlaceModel(int pair);
+  void UpdateTopology(int pair);
   void Observe(AttachedWorker* worker, const wire::WorkerFrame& frame);
   void ClosePeers(StreamId newcomer, const Pair& pair);
   void FillAttached(StreamId stream, const Pair& pair);

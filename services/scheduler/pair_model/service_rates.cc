@@ -159,9 +159,9 @@ void ServiceRates::Follow(ServiceMode mode, int32_t live, int32_t load, absl::Ti
 
 bool ServiceRates::WindowIsWhole() const {
   if (window_.seconds < absl::ToDoubleSeconds(kWindow)) return false;
-  if (settling_) return OnTokensAccepted() >= kSettleTokens;
+  if (settling_) return TokensPerRequest() >= kSettleTokens;
   const bool prompts_matter = answer_tokens_ > 0 && answer_tokens_ <= kShortAnswer;
-  return OnTokensAccepted() >= WindowTokens() && (window_.begun > 0 || !prompts_matter);
+  return TokensPerRequest() >= WindowTokens() && (window_.begun > 0 || !prompts_matter);
 }
 
 double ServiceRates::WindowTokens() const {
@@ -169,7 +169,7 @@ double ServiceRates::WindowTokens() const {
   return std::clamp(kAnswerShare * answer_tokens_, kLeastTokens, kMostTokens);
 }
 
-double ServiceRates::OnTokensAccepted() const {
+double ServiceRates::TokensPerRequest() const {
   if (window_.request_seconds <= 0) return 0;
   return window_.tokens * window_.seconds / window_.request_seconds;
 }
@@ -182,7 +182,7 @@ void ServiceRates::Conclude() {
 }
 
 void ServiceRates::Interrupt() {
-  const double share = std::min(1.0, OnTokensAccepted() / WindowTokens());
+  const double share = std::min(1.0, TokensPerRequest() / WindowTokens());
   if (!settling_ && share >= kLeastShare) Remember(share);
   pending_ = {};
   BeginWindow();

@@ -78,7 +78,7 @@ class ServiceRates {
   // Null where nothing whole is remembered.
   const Memory* Recall(ServiceMode mode, int32_t load) const;
   // Tokens per request in this window.
-  double OnTokensAccepted() const;
+  double TokensPerRequest() const;
   // That make a whole window.
   double WindowTokens() const;
   bool WindowIsWhole() const;

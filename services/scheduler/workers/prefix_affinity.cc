@@ -20,22 +20,22 @@ std::vector<uint64_t> PrefixKeys(const std::string& tenant, std::span<const Toke
 void SentPrefixes::Add(std::span<const uint64_t> keys) {
   // In reverse, so that the start of a prompt is forgotten last.
   for (size_t i = keys.size(); i > 0; --i) {
-    const auto [place, is_new] = reservations_.try_emplace(keys[i - 1]);
+    const auto [position, is_new] = positions_.try_emplace(keys[i - 1]);
     if (is_new) {
-      place->second = order_.insert(order_.end(), keys[i - 1]);
+      position->second = order_.insert(order_.end(), keys[i - 1]);
     } else {
-      order_.splice(order_.end(), order_, place->second);
+      order_.splice(order_.end(), order_, position->second);
     }
   }
   while (order_.size() > kMaxSentPrefixes) {
-    reservations_.erase(order_.front());
+    positions_.erase(order_.front());
     order_.pop_front();
   }
 }
 
 size_t SentPrefixes::Known(std::span<const uint64_t> keys) const {
   size_t known = 0;
-  while (known < keys.size() && reservations_.contains(keys[known])) ++known;
+  while (known < keys.size() && positions_.contains(keys[known])) ++known;
   return known;
 }
 

@@ -39,7 +39,7 @@ class SentPrefixes {
  private:
   using Order = std::list<uint64_t>;  // The least recently used first.
   Order order_;
-  absl::flat_hash_map<uint64_t, Order::iterator> reservations_;
+  absl::flat_hash_map<uint64_t, Order::iterator> positions_;
 };
 
 // How many sequences more than others a worker may have for these keys: up to kPrefixWorth.
