@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "proto/packages.h"
 #include "services/scheduler/options/core_options.h"
-#include "services/scheduler/options/scheduler_counters.h"
+#include "services/scheduler/options/reasons.h"
 #include "services/scheduler/workers/worker_directory.h"
 #include "tokenrouter/internal/v1/scheduler.pb.h"
 

@@ -20,7 +20,7 @@
 
 #include "absl/time/time.h"
 #include "libs/tokens/token_types.h"
-#include "services/scheduler/options/scheduler_counters.h"
+#include "services/scheduler/options/reasons.h"
 
 namespace tokenrouter {
 

@@ -17,7 +17,7 @@
 #include "libs/tokens/token_types.h"
 #include "proto/packages.h"
 #include "services/scheduler/options/core_options.h"
-#include "services/scheduler/options/scheduler_counters.h"
+#include "services/scheduler/options/reasons.h"
 #include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
