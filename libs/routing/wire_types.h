@@ -24,6 +24,10 @@ namespace tokenrouter {
 
 api::Role ToWire(Role role);
 absl::StatusOr<Role> FromWire(api::Role role);
+// Of a message that was checked on its arrival. REQUIRES: FromWire accepts it.
+inline Role CheckedRole(api::Role role) {
+  return role == api::ROLE_SMALL ? Role::kSmall : Role::kLarge;
+}
 
 api::FinishReason ToWire(FinishReason reason);
 absl::StatusOr<FinishReason> FromWire(api::FinishReason reason);
@@ -47,5 +51,7 @@ std::map<std::string, double> ParametersFromWire(const api::RoutingParameters& r
 // Authors travel as one byte per id: 1 small, 2 large. Anything else is refused, prompt included.
 std::string AuthorsToWire(const std::vector<Author>& authors);
 absl::StatusOr<std::vector<Author>> AuthorsFromWire(std::string_view bytes);
+// Of a message that was checked on its arrival. REQUIRES: AuthorsFromWire accepts the byte.
+inline Author CheckedAuthor(char byte) { return byte == 2 ? Author::kLarge : Author::kSmall; }
 
 }  // namespace tokenrouter

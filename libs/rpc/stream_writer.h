@@ -144,7 +144,7 @@ class StreamWriter {
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status final_status_;  // OnTokensAccepted once under the lock, before finished_.
+  absl::Status final_status_;  // Written once under the lock, before finished_.
 };
 
 }  // namespace tokenrouter

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "libs/routing/wire_types.h"
 #include "libs/tokens/protocol_version.h"
 #include "libs/tokens/stop_rules.h"
 #include "services/scheduler/request/grant_state.h"
@@ -14,8 +15,7 @@ TokenHistory HistoryOf(const wire::Submit& submit) {
   const int prompt = submit.spec().prompt_length();
   TokenHistory history(std::vector<TokenId>(submit.ids().begin(), submit.ids().begin() + prompt));
   for (int i = prompt; i < submit.ids_size(); ++i) {
-    const Author author = submit.authors()[i - prompt] == 2 ? Author::kLarge : Author::kSmall;
-    history.Commit(submit.ids(i), author);
+    history.Commit(submit.ids(i), CheckedAuthor(submit.authors()[i - prompt]));
   }
   return history;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "libs/routing/wire_types.h"
+
 namespace tokenrouter {
 namespace {
 
@@ -56,7 +58,7 @@ RequestMachine::DecodeGrant ModeRule::AtHandoff(const RequestMachine& request,
                                                 const wire::Handoff& handoff) const {
   const RequestMachine::DecodeGrant& last = request.grant();
   RequestMachine::DecodeGrant own;
-  own.role = handoff.to() == api::ROLE_SMALL ? Role::kSmall : Role::kLarge;
+  own.role = CheckedRole(handoff.to());
   *own.terms.mutable_window() = handoff.window();
   own.terms.set_verify(handoff.verify());
   // This handoff is not the algorithm's: a large-only window, unknown to it, has ended.

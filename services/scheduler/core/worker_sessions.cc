@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "libs/routing/wire_types.h"
 #include "libs/tokens/protocol_version.h"
 
 namespace tokenrouter {
@@ -74,7 +75,7 @@ void WorkerSessions::UpdateTopology(int pair) {
 void WorkerSessions::Learn(const wire::WorkerHello& hello, int pair) {
   PairModel& model = state_->ModelOf(pair);
   UpdateTopology(pair);
-  const Role role = hello.role() == api::ROLE_SMALL ? Role::kSmall : Role::kLarge;
+  const Role role = CheckedRole(hello.role());
   // One worker's samples add nothing once others have served.
   if (model.curve(role).observations() > hello.samples_size()) return;
   for (const wire::StepSample& sample : hello.samples()) {

@@ -28,8 +28,6 @@ void CountDown(int32_t written, wire::DecodeGrant* terms) {
   terms->mutable_window()->set_tokens(std::max(1, terms->window().tokens() - written));
 }
 
-Author AuthorOfByte(char byte) { return byte == 2 ? Author::kLarge : Author::kSmall; }
-
 }  // namespace
 
 RequestMachine::RequestMachine(Origin origin, wire::GenerationSpec spec, TokenHistory history,
@@ -106,7 +104,7 @@ void RequestMachine::Accept(Role role, const wire::RowReport& row) {
   UpdateOtherSide(Other(role), row);
   int32_t written = 0;
   for (int i = 0; i < row.ids_size(); ++i) {
-    const Author author = AuthorOfByte(row.authors()[i]);
+    const Author author = CheckedAuthor(row.authors()[i]);
     written += author == AuthorOf(role) ? 1 : 0;
     history_.Commit(row.ids(i), author);
   }

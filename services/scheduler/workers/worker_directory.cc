@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "libs/routing/wire_types.h"
 #include "libs/status/check.h"
 #include "libs/tokens/protocol_version.h"
 
@@ -95,7 +96,7 @@ AttachedWorker* WorkerDirectory::Add(StreamId stream, const wire::WorkerHello& h
   auto worker = std::make_unique<AttachedWorker>();
   worker->stream = stream;
   worker->hello = hello;
-  worker->role = hello.role() == api::ROLE_SMALL ? Role::kSmall : Role::kLarge;
+  worker->role = CheckedRole(hello.role());
   worker->pair = PairOf(hello.pair());
   worker->numerics_class = InternClass(hello.numerics_class());
   worker->pulse.heard_at = now;
