@@ -6,8 +6,8 @@
 #include "libs/paging/block_types.h"
 #include "libs/status/status_macros.h"
 #include "libs/worker/step/batch_planner.h"
-#include "tests/simulation/simulated_gateway.h"
-#include "tests/simulation/simulated_worker.h"
+#include "tests/simulation/process/simulated_gateway.h"
+#include "tests/simulation/process/simulated_worker.h"
 
 namespace tokenrouter::simulation {
 namespace {
@@ -26,9 +26,13 @@ class ClosedLoop {
     scheduler_ = std::make_unique<SimulatedScheduler>(&events_, &random_, options_.core);
     scheduler_->MakePlans();
     scheduler_->Start(absl::ZeroDuration());
+    address_ = std::make_unique<SchedulerAddress>(&random_, scheduler_.get());
     for (const Role role : {Role::kSmall, Role::kLarge}) TR_RETURN_IF_ERROR(AddWorker(role));
-    gateway_ = std::make_unique<SimulatedGateway>(&events_, &random_, scheduler_.get(), "gateway",
-                                                  delays_);
+    LinkOptions link;
+    link.gateway_id = "gateway";
+    link.pair = "pair";
+    gateway_ =
+        std::make_unique<SimulatedGateway>(&events_, &random_, address_.get(), link, delays_);
     Look();
     const absl::Time until = events_.now() + kGiveUp;
     while (ended_ < total() && events_.Step(until)) {
@@ -57,8 +61,8 @@ class ClosedLoop {
       setup.engine.total_blocks = std::max(longest, static_cast<int64_t>(wanted * options_.pool));
       result_.large_blocks = setup.engine.total_blocks;
     }
-    workers_.push_back(std::make_unique<SimulatedWorker>(&events_, &random_, scheduler_.get(),
-                                                         setup, delays_, nullptr));
+    workers_.push_back(std::make_unique<SimulatedWorker>(&events_, &random_, address_.get(), setup,
+                                                         delays_, nullptr));
     workers_.back()->Start();
     return absl::OkStatus();
   }
@@ -134,6 +138,7 @@ class ClosedLoop {
                               .slow_share = 0,
                               .slow = absl::Milliseconds(1)};
   std::unique_ptr<SimulatedScheduler> scheduler_;
+  std::unique_ptr<SchedulerAddress> address_;
   std::vector<std::unique_ptr<SimulatedWorker>> workers_;
   std::unique_ptr<SimulatedGateway> gateway_;
   int started_ = 0, ended_ = 0;

@@ -1,6 +1,7 @@
 // Wire is one simulated gRPC stream. Frames keep their order within a direction; between directions
 // and streams no order is promised. A cut drops the frames in flight, and each end learns of it
-// after its own delay.
+// after its own delay. What a process has not read fills the wire: a sender that finds it full is
+// told so and must end the stream, as the real writers do.
 // Ownership: shared by both ends and by the events in flight.
 #pragma once
 
@@ -9,8 +10,8 @@
 #include <memory>
 #include <utility>
 
-#include "tests/simulation/event_queue.h"
-#include "tests/simulation/random_source.h"
+#include "tests/simulation/process/event_queue.h"
+#include "tests/simulation/process/random_source.h"
 
 namespace tokenrouter::simulation {
 
@@ -19,6 +20,7 @@ struct WireDelays {
   absl::Duration high = absl::Microseconds(400);
   double slow_share = 0.02;  // The share of frames that take up to `slow`.
   absl::Duration slow = absl::Milliseconds(20);
+  int most_unread = 4096;  // Frames of one direction that were sent and not read.
 };
 
 // Up: client to server. Down: server to client.
@@ -43,16 +45,29 @@ class Wire : public std::enable_shared_from_this<Wire<Up, Down>> {
   void DropServer() { server_ = {}; }
   void DropClient() { client_ = {}; }
 
-  void SendUp(const Up& frame) {
+  // False when the wire is full; the frame is lost then. The receiver reads each frame at once
+  // unless it says otherwise (ServerDefers, ClientDefers).
+  bool SendUp(const Up& frame) {
+    if (unread_up_ >= delays_.most_unread) return false;
+    ++unread_up_;
     Deliver(&last_up_, [self = this->shared_from_this(), frame] {
+      --self->unread_up_;
       if (!self->cut_ && self->server_.on_frame) self->server_.on_frame(frame);
     });
+    return true;
   }
-  void SendDown(const Down& frame) {
+  bool SendDown(const Down& frame) {
+    if (unread_down_ >= delays_.most_unread) return false;
+    ++unread_down_;
     Deliver(&last_down_, [self = this->shared_from_this(), frame] {
+      --self->unread_down_;
       if (!self->cut_ && self->client_.on_frame) self->client_.on_frame(frame);
     });
+    return true;
   }
+  // The receiver leaves so many more frames unread, or has read them later (negative).
+  void ServerDefers(int frames) { unread_up_ += frames; }
+  void ClientDefers(int frames) { unread_down_ += frames; }
   // An orderly end, delivered after everything that was sent before it.
   void CloseFromServer() {
     Deliver(&last_down_, [self = this->shared_from_this()] { self->EndClient(); });
@@ -91,6 +106,8 @@ class Wire : public std::enable_shared_from_this<Wire<Up, Down>> {
   ServerEnd server_;
   ClientEnd client_;
   bool cut_ = false;
+  int unread_up_ = 0;
+  int unread_down_ = 0;
   absl::Time last_up_;
   absl::Time last_down_;
 };

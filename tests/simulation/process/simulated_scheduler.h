@@ -1,16 +1,20 @@
 // SimulatedScheduler is a scheduler process on the simulated network: the real SchedulerCore, which
-// can be killed and started again with a new term at any time.
+// can be killed and started again with a new term at any time, or be one of two.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "services/scheduler/core/scheduler_core.h"
-#include "tests/simulation/event_queue.h"
-#include "tests/simulation/random_source.h"
-#include "tests/simulation/wire.h"
+#include "tests/simulation/process/event_queue.h"
+#include "tests/simulation/process/random_source.h"
+#include "tests/simulation/process/timeline.h"
+#include "tests/simulation/process/wire.h"
 
 namespace tokenrouter::simulation {
 
@@ -19,12 +23,29 @@ using WorkerWire = Wire<wire::WorkerFrame, wire::CommandFrame>;
 
 class SimulatedScheduler : public Output {
  public:
-  SimulatedScheduler(EventQueue* events, RandomSource* random, CoreOptions options)
-      : events_(events), random_(random), options_(options) {}
+  // What checks want to judge at the moment at which it is decided; both may be empty.
+  struct Observer {
+    // It gives up on a pool: a request ended, or is degraded, because the pool is empty.
+    std::function<void(const std::string& pair, Role role)> on_pool_given_up;
+    // It ends the stream of a worker; UNAVAILABLE: it takes it for dead.
+    std::function<void(const std::string& worker_id, const absl::Status& why)> on_worker_judged;
+  };
+
+  // `timeline` may be null.
+  SimulatedScheduler(EventQueue* events, RandomSource* random, CoreOptions options,
+                     std::string name = "scheduler", const Timeline* timeline = nullptr)
+      : events_(events),
+        random_(random),
+        name_(std::move(name)),
+        timeline_(timeline),
+        options_(options) {}
+  void Observe(Observer observer) { observer_ = std::move(observer); }
 
   // `clock_skew` is added to the wall clock from which the term is made.
   void Start(absl::Duration clock_skew);
   void Kill();
+  // An orderly end: peers are told, after everything that was sent to them before.
+  void Stop();
   // The process is suspended for `time`; frames that arrive wait.
   void Freeze(absl::Duration time);
   // Deferral follows the plans that a real scheduler would make. Otherwise plans are drawn at
@@ -38,7 +59,9 @@ class SimulatedScheduler : public Output {
   bool running() const { return core_ != nullptr; }
   // REQUIRES: running().
   const SchedulerCore& core() const { return *core_; }
+  const std::string& name() const { return name_; }
   int restarts() const { return restarts_; }
+  absl::Status DrainWorker(const std::string& worker_id);
   uint64_t expired_leases() const { return expired_leases_; }
 
   // A client dials; false when no scheduler is running.
@@ -52,7 +75,12 @@ class SimulatedScheduler : public Output {
 
  private:
   bool frozen() const { return events_->now() < frozen_until_; }
-  void Take(std::function<void()> input);
+  // `defer` counts frames that stay unread on their wire.
+  void Take(std::function<void()> input, const std::function<void(int)>& defer);
+  void CutAll(bool orderly);
+  void JudgeRejections(StreamId stream, const wire::SchedulerFrame& frame);
+  void JudgeDegraded();
+  void EndUnwritable();
   void FlushSoon();
   void Tick(int generation);
   void Flush();
@@ -62,6 +90,9 @@ class SimulatedScheduler : public Output {
 
   EventQueue* const events_;
   RandomSource* const random_;
+  const std::string name_;
+  const Timeline* const timeline_;
+  Observer observer_;
   CoreOptions options_;
   std::unique_ptr<SchedulerCore> core_;
   int generation_ = 0;
@@ -76,6 +107,10 @@ class SimulatedScheduler : public Output {
   StreamId next_stream_ = 1;
   std::map<StreamId, std::shared_ptr<GatewayWire>> gateways_;
   std::map<StreamId, std::shared_ptr<WorkerWire>> workers_;
+  std::vector<StreamId> unwritable_;  // Streams whose wire is full.
+  std::map<StreamId, std::string> gateway_pairs_;
+  std::map<StreamId, std::string> worker_ids_;
+  std::set<uint64_t> degraded_;  // Requests that are marked so already.
 };
 
 }  // namespace tokenrouter::simulation

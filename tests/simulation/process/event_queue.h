@@ -16,6 +16,8 @@ namespace tokenrouter::simulation {
 
 class EventQueue {
  public:
+  static absl::Time Start() { return absl::UnixEpoch() + absl::Hours(1000); }
+
   absl::Time now() const { return now_; }
   void After(absl::Duration delay, std::function<void()> action) {
     events_.push({now_ + delay, next_++, std::move(action)});
@@ -45,7 +47,7 @@ class EventQueue {
     }
   };
   std::priority_queue<Event> events_;
-  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1000);
+  absl::Time now_ = Start();
   uint64_t next_ = 0;
   uint64_t ran_ = 0;
 };
