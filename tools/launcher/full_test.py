@@ -1,11 +1,13 @@
-"""The stages that `test full` adds: clang's thread-safety analysis, clang-tidy, fuzzers."""
+"""The stages that `test full` adds: more seeds of the simulation, clang's thread-safety analysis,
+clang-tidy, fuzzers.
+"""
 
 import json
 import re
 from pathlib import Path
 
 from build import build
-from commands import output_of, run
+from commands import cores, output_of, run
 from console import Console
 from failure import Failure
 from places import Places
@@ -16,10 +18,18 @@ FUZZ_MEMORY_MB = 2048
 
 def full_stages(places: Places, console: Console) -> list:
     return [
+        ("simulating 100,000 more seeds", lambda: _simulate(places)),
         ("building clang with -Wthread-safety", lambda: build(places, "clang", [], console)),
         ("clang-tidy on changed folders", lambda: _tidy(places, console)),
         ("fuzzers", lambda: _fuzz(places, console)),
     ]
+
+
+def _simulate(places: Places) -> None:
+    """Runs the tests that belong to the configuration `full` only (tests/simulation)."""
+    command = ["ctest", "--test-dir", str(places.build("release")), "-C", "full"]
+    selected = ["-R", "^scheduler_simulation_full", "--no-tests=error", "--output-on-failure"]
+    run([*command, *selected, "-j", str(cores())], "the simulation")
 
 
 def changed_sources(places: Places) -> list[Path]:

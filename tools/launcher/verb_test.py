@@ -133,7 +133,7 @@ VERB = Verb(
     most_words=1,
     flags=(Flag("--yes", "agree to installing what is missing"),),
     details="Stages: release (all tests), asan (address and undefined behaviour, no torch),\n"
-    "asan-engine (the same for the engine's tests), tsan (labelled tests). full adds: a clang\n"
-    "build with thread-safety analysis, clang-tidy on changed folders, and each fuzzer for a\n"
-    "minute.",
+    "asan-engine (the same for the engine's tests), tsan (labelled tests). full adds:\n"
+    "100,000 more seeds of the simulation, a clang build with thread-safety analysis, clang-tidy\n"
+    "on changed folders, and each fuzzer for a minute.",
 )
