@@ -192,14 +192,14 @@ std::string World::Describe() const {
   for (const auto& worker : d.workers) absl::StrAppend(&text, "\n  ", worker->Describe());
   if (!d.scheduler().running()) return text;
   d.scheduler().core().requests().ForEach([&text](const RequestMachine& request) {
-    absl::StrAppend(
-        &text, "\n  ", request.spec().request_id(), " ", kPhaseNames[Index(request.phase())],
-        ", decode grant ", RoleName(request.grant().role), ", committed ",
-        request.history().committed(), " of ", request.history().size(), ", acked ",
-        request.acked(), ", credit-blocked ", request.credit_blocked(), ", small epoch ",
-        request.side(Role::kSmall).epoch, " on ", request.side(Role::kSmall).worker,
-        ", large epoch ", request.side(Role::kLarge).epoch, " on ",
-        request.side(Role::kLarge).worker, ", credit ", request.side(request.grant().role).credit);
+    absl::StrAppend(&text, "\n  ", request.spec().request_id(), " ", request.phase().name(),
+                    ", decode grant ", RoleName(request.grant().role), ", committed ",
+                    request.history().committed(), " of ", request.history().size(), ", acked ",
+                    request.service().client.acked, ", credit-blocked ", request.credit_blocked(),
+                    ", small epoch ", request.side(Role::kSmall).epoch, " on ",
+                    request.side(Role::kSmall).worker, ", large epoch ",
+                    request.side(Role::kLarge).epoch, " on ", request.side(Role::kLarge).worker,
+                    ", credit ", request.side(request.grant().role).credit);
   });
   return text;
 }

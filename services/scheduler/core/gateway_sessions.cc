@@ -82,7 +82,9 @@ void GatewaySessions::OnFrame(StreamId stream, const wire::GatewayFrame& frame) 
   for (const wire::Submit& submit : frame.submits()) OnSubmit(stream, session, submit);
   for (const wire::Ack& ack : frame.acks()) {
     RequestMachine* const request = Find(*session, ack.handle());
-    if (request != nullptr && request->Acknowledge(ack.position(), state_->now)) {
+    if (request == nullptr) continue;
+    ClientState& client = request->mutable_service().client;
+    if (client.Acknowledge(ack.position(), request->history().committed(), state_->now)) {
       rows_->OnAcknowledged(request);
     }
   }
@@ -171,7 +173,7 @@ void GatewaySessions::OnSubmit(StreamId stream, Session* session, const wire::Su
 }
 
 void GatewaySessions::Start(StreamId stream, Session* session, const wire::Submit& submit,
-                            RequestMachine::DecodeGrant grant) {
+                            RequestGrant grant) {
   const wire::GenerationSpec& spec = submit.spec();
   RequestMachine::Origin origin;
   origin.key = state_->requests.next_key();

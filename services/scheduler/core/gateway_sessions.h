@@ -67,8 +67,7 @@ class GatewaySessions {
   AdmissionLoad LoadOf(const wire::GenerationSpec& spec, bool must_wait) const;
   // OK where either does not say which tokenizer it has, and while the pair has no worker.
   absl::Status JudgeTokenizer(const std::string& fingerprint, const std::string& pair) const;
-  void Start(StreamId stream, Session* session, const wire::Submit& submit,
-             RequestMachine::DecodeGrant grant);
+  void Start(StreamId stream, Session* session, const wire::Submit& submit, RequestGrant grant);
   bool FinishedAlready(const RequestMachine& request, wire::Finish* finish) const;
   RequestMachine* Find(const Session& session, uint64_t handle);
 

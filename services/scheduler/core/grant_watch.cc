@@ -51,11 +51,11 @@ void GrantWatch::Reopen(RequestMachine* request) {
   const uint64_t key = request->origin().key;
   const Role role = request->grant().role;
   CloseSide(state_, request, role, ReopenCause::kStalled);
-  request->CountReopen();
-  if (request->reopens() > state_->options.max_reopens) {
-    return finisher_->Reject(
-        request, RejectReason::kReopenLimit, absl::StatusCode::kUnavailable,
-        absl::StrCat("opened ", request->reopens(), " times in a row without a single token"));
+  ++request->mutable_service().reopens;
+  if (request->service().reopens > state_->options.max_reopens) {
+    return finisher_->Reject(request, RejectReason::kReopenLimit, absl::StatusCode::kUnavailable,
+                             absl::StrCat("opened ", request->service().reopens,
+                                          " times in a row without a single token"));
   }
   placement_->DispatchGrant(request);
   Begin(key);

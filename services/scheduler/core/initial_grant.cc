@@ -6,11 +6,11 @@
 
 namespace tokenrouter {
 
-absl::StatusOr<RequestMachine::DecodeGrant> InitialGrant(const api::RoutingParameters& routing) {
+absl::StatusOr<RequestGrant> InitialGrant(const api::RoutingParameters& routing) {
   TR_ASSIGN_OR_RETURN(const auto algorithm,
                       CreateAlgorithm(routing.algorithm(), ParametersFromWire(routing)));
   const Opening opening = algorithm->Open();
-  RequestMachine::DecodeGrant grant;
+  RequestGrant grant;
   grant.role = opening.role;
   *grant.terms.mutable_window() = ToWire(opening.window);
   return grant;

@@ -6,6 +6,6 @@
 namespace tokenrouter {
 
 // Uses the registry of libs/routing. Thread-safe. INVALID_ARGUMENT as InitialGrantRule says.
-absl::StatusOr<RequestMachine::DecodeGrant> InitialGrant(const api::RoutingParameters& routing);
+absl::StatusOr<RequestGrant> InitialGrant(const api::RoutingParameters& routing);
 
 }  // namespace tokenrouter

@@ -8,8 +8,8 @@
 namespace tokenrouter {
 namespace {
 
-RequestMachine::DecodeGrant LargeUntilEnd() {
-  RequestMachine::DecodeGrant grant;
+RequestGrant LargeUntilEnd() {
+  RequestGrant grant;
   grant.role = Role::kLarge;
   grant.terms.mutable_window()->set_kind(wire::Window::KIND_UNTIL_END);
   grant.large_alone = true;
@@ -18,9 +18,8 @@ RequestMachine::DecodeGrant LargeUntilEnd() {
 
 }  // namespace
 
-RequestMachine::DecodeGrant WithLargeAloneWindow(RequestMachine::DecodeGrant own,
-                                                 int32_t least_tokens) {
-  RequestMachine::DecodeGrant grant = own;
+RequestGrant WithLargeAloneWindow(RequestGrant own, int32_t least_tokens) {
+  RequestGrant grant = own;
   grant.large_alone = true;
   const wire::Window& window = own.terms.window();
   // These last as long as the algorithm wants: a fixed number could end them early.
@@ -33,12 +32,11 @@ RequestMachine::DecodeGrant WithLargeAloneWindow(RequestMachine::DecodeGrant own
   grant.terms.mutable_window()->Clear();
   grant.terms.mutable_window()->set_kind(wire::Window::KIND_TOKENS);
   grant.terms.mutable_window()->set_tokens(tokens);
-  grant.own = RequestMachine::AlgorithmGrant{own.role, std::move(own.terms)};
+  grant.own = AlgorithmGrant{own.role, std::move(own.terms)};
   return grant;
 }
 
-ModeRule::Beginning ModeRule::AtAdmission(const wire::Submit& submit,
-                                          RequestMachine::DecodeGrant own) const {
+ModeRule::Beginning ModeRule::AtAdmission(const wire::Submit& submit, RequestGrant own) const {
   const wire::GenerationSpec& spec = submit.spec();
   if (spec.service_mode() == api::SERVICE_MODE_LARGE_ALONE) return {LargeUntilEnd()};
   const bool routable = own.terms.window().kind() != wire::Window::KIND_UNTIL_END;
@@ -54,10 +52,10 @@ ModeRule::Beginning ModeRule::AtAdmission(const wire::Submit& submit,
   return {WithLargeAloneWindow(std::move(own), state_->options.large_alone_window), asks};
 }
 
-RequestMachine::DecodeGrant ModeRule::AtHandoff(const RequestMachine& request,
-                                                const wire::Handoff& handoff) const {
-  const RequestMachine::DecodeGrant& last = request.grant();
-  RequestMachine::DecodeGrant own;
+RequestGrant ModeRule::AtHandoff(const RequestMachine& request,
+                                 const wire::Handoff& handoff) const {
+  const RequestGrant& last = request.grant();
+  RequestGrant own;
   own.role = CheckedRole(handoff.to());
   *own.terms.mutable_window() = handoff.window();
   own.terms.set_verify(handoff.verify());

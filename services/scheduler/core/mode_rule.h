@@ -21,18 +21,17 @@ class ModeRule {
       : state_(state), placement_(placement) {}
 
   struct Beginning {
-    RequestMachine::DecodeGrant grant;
+    RequestGrant grant;
     bool asked_for_probe = false;  // Admitted must be called if the request is.
   };
   // How a submitted request begins, if it is admitted. `own` is its algorithm's opening.
-  Beginning AtAdmission(const wire::Submit& submit, RequestMachine::DecodeGrant own) const;
+  Beginning AtAdmission(const wire::Submit& submit, RequestGrant own) const;
   // A request that asked whether it is the probe was admitted: a refused one spends none.
   void Admitted(int pair) const { state_->ModelOf(pair).TakeProbe(state_->now); }
   // The decode grant after an accepted handoff. REQUIRES: request.grant() is still the one that
   // is
   // handed off.
-  RequestMachine::DecodeGrant AtHandoff(const RequestMachine& request,
-                                        const wire::Handoff& handoff) const;
+  RequestGrant AtHandoff(const RequestMachine& request, const wire::Handoff& handoff) const;
 
  private:
   // `unread` ids would be uncomputed on the small side, `remaining` tokens may still be written.
@@ -48,7 +47,6 @@ class ModeRule {
 
 // The decode grant with a large-only window: at least `least_tokens` tokens, or as long as the
 // algorithm lets the large side write anyway. A verification that goes with it stays.
-RequestMachine::DecodeGrant WithLargeAloneWindow(RequestMachine::DecodeGrant own,
-                                                 int32_t least_tokens);
+RequestGrant WithLargeAloneWindow(RequestGrant own, int32_t least_tokens);
 
 }  // namespace tokenrouter

@@ -148,7 +148,7 @@ TEST(ModeRule, ARefusedRequestSpendsNoProbe) {
   TeachLargeAlone(&state.ModelOf(0), state.now, state.now + absl::Seconds(5));
   state.SetNow(state.now + absl::Seconds(15));  // A probe is due each ten seconds.
   ASSERT_EQ(state.ModeOf(0), ServiceMode::kLargeAlone);
-  RequestMachine::DecodeGrant own;
+  RequestGrant own;
   own.terms.mutable_window()->set_kind(wire::Window::KIND_OWN_RULE);
   const auto begin = [&] { return rule.AtAdmission(Entropy(7), own); };
   for (int i = 0; i < 200; ++i) EXPECT_TRUE(begin().grant.large_alone) << "all were refused";
@@ -278,7 +278,7 @@ TEST(ModeRule, AFullCacheOfTheLargeWorkerIsNotQueuedFor) {
 }
 
 TEST(ModeRule, GrowsAWindowButNeverCutsOne) {
-  RequestMachine::DecodeGrant own{.role = Role::kLarge};
+  RequestGrant own{.role = Role::kLarge};
   wire::Window* const window = own.terms.mutable_window();
   window->set_kind(wire::Window::KIND_TOKENS);
   window->set_tokens(100);
@@ -287,7 +287,7 @@ TEST(ModeRule, GrowsAWindowButNeverCutsOne) {
   EXPECT_EQ(WithLargeAloneWindow(own, kWindow).terms.window().tokens(), kWindow);
   for (const auto kind : {wire::Window::KIND_UNTIL_END, wire::Window::KIND_DELIMITER}) {
     window->set_kind(kind);
-    const RequestMachine::DecodeGrant grant = WithLargeAloneWindow(own, kWindow);
+    const RequestGrant grant = WithLargeAloneWindow(own, kWindow);
     EXPECT_EQ(grant.terms.window().kind(), kind);
     EXPECT_TRUE(grant.large_alone);
     EXPECT_FALSE(grant.own.has_value());

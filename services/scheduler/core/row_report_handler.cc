@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/scheduler/request/grant_state.h"
+#include "services/scheduler/request/row_check.h"
+#include "services/scheduler/request/side_commands.h"
 
 namespace tokenrouter {
 
@@ -13,16 +15,16 @@ void RowReportHandler::OnRow(AttachedWorker* worker, const wire::RowReport& row)
     ++state_->counters.dropped[Index(DropReason::kUnknownRequest)];
     return;
   }
-  if (const auto refused = request->Refuses(worker->role, worker->stream, row)) {
+  if (const auto refused = RefusesRow(*request, worker->role, worker->stream, row)) {
     OnRefused(request, worker->role, *refused, row);
     return;
   }
-  request->NoteCached(row);
+  request->mutable_service().NoteCached(row);
   wire::TokenChunk* const chunk = row.ids_size() > 0 ? AddChunk(*request, row) : nullptr;
   Learn(*request, worker->role, row);
   request->Accept(worker->role, row);
   JudgeSuspect(request, worker->role);
-  if (row.ids_size() > 0) request->CommittedAt(state_->now);
+  if (row.ids_size() > 0) request->mutable_service().committed_at = state_->now;
   wire::Finish finish;
   if (row.has_finish()) {
     finisher_->Finish(request, row.finish(), chunk);
@@ -82,11 +84,11 @@ wire::TokenChunk* RowReportHandler::AddChunk(const RequestMachine& request,
   chunk->mutable_entropies()->CopyFrom(row.entropies());
   chunk->mutable_logprobs()->CopyFrom(row.logprobs());
   chunk->set_state(row.state());
-  chunk->set_degraded(request.degraded());
+  chunk->set_degraded(request.service().degraded);
   chunk->set_large_alone(request.grant().large_alone);
   if (row.base_position() == request.history().prompt_length()) {
-    chunk->set_cached_tokens(request.cached_ids());
-    model.ObserveBegun(request.history().prompt_length() - request.cached_ids(),
+    chunk->set_cached_tokens(request.service().cached_ids.value_or(0));
+    model.ObserveBegun(request.history().prompt_length() - request.service().cached_ids.value_or(0),
                        request.spec().stop().max_new_tokens());
   }
   model.ObserveCommitted(row.ids_size());
@@ -103,22 +105,22 @@ bool RowReportHandler::ReachedLength(const RequestMachine& request, wire::Finish
 }
 
 void RowReportHandler::Diverged(RequestMachine* request, Role role) {
-  request->CountReopen();
-  if (request->reopens() <= state_->options.max_reopens) {
+  ++request->mutable_service().reopens;
+  if (request->service().reopens <= state_->options.max_reopens) {
     placement_->Reopen(request, role);
     return;
   }
   finisher_->Reject(request, RejectReason::kReopenLimit, absl::StatusCode::kInternal,
-                    absl::StrCat("gave up after ", request->reopens(),
+                    absl::StrCat("gave up after ", request->service().reopens,
                                  " reopens without progress; the worker's rows do not fit the "
                                  "history"));
 }
 
 void RowReportHandler::JudgeSuspect(RequestMachine* request, Role role) {
-  const RequestMachine::Side& side = request->side(role);
+  const RequestSide& side = request->side(role);
   if (side.losses == 0 || side.rows < state_->options.suspect_rows) return;
   FreeSuspectSlot(state_, *request, role);
-  request->Absolve(role);
+  request->mutable_side(role).Absolve();
 }
 
 void RowReportHandler::HandOff(RequestMachine* request, const wire::Handoff& handoff,
@@ -145,7 +147,7 @@ void RowReportHandler::Park(RequestMachine* request) {
 
 void RowReportHandler::OnAcknowledged(RequestMachine* request) {
   if (request->phase() == Phase::kHeld) {
-    if (!request->HoldsHandoff()) placement_->DispatchGrant(request);
+    if (!HoldsHandoff(*request)) placement_->DispatchGrant(request);
     return;
   }
   if (request->phase() != Phase::kRunning && request->phase() != Phase::kReleasable) return;
@@ -154,7 +156,7 @@ void RowReportHandler::OnAcknowledged(RequestMachine* request) {
   if (request->credit_blocked() && request->side(role).losses > 0) {
     return placement_->DispatchGrant(request);
   }
-  const auto until = request->RaiseCredit(role, /*with_grant=*/false);
+  const auto until = RaiseCredit(request, role, /*with_grant=*/false);
   if (!until) return;
   AttachedWorker* const worker = state_->directory.Find(request->side(role).worker);
   wire::Credit* const credit = state_->outbox.workers.Get(worker->stream).add_credits();
@@ -164,17 +166,18 @@ void RowReportHandler::OnAcknowledged(RequestMachine* request) {
 }
 
 void RowReportHandler::StallTimer(RequestMachine* request) {
-  request->ArmStall(false);
+  request->mutable_service().client.stall_armed = false;
   if (!request->credit_blocked() && request->phase() != Phase::kHeld) return;
-  const absl::Time until = request->stalled_since() + state_->options.client_stall;
+  const absl::Time until = request->service().client.stalled_since + state_->options.client_stall;
   if (state_->now < until) {
     ArmStall(state_, request, until);
     return;
   }
   finisher_->Reject(
       request, RejectReason::kClientSlow, absl::StatusCode::kDeadlineExceeded,
-      absl::StrCat("the client has not taken ", request->history().committed() - request->acked(),
-                   " tokens for ", absl::FormatDuration(state_->now - request->stalled_since())));
+      absl::StrCat("the client has not taken ",
+                   request->history().committed() - request->service().client.acked, " tokens for ",
+                   absl::FormatDuration(state_->now - request->service().client.stalled_since)));
 }
 
 void RowReportHandler::OnNeedIds(AttachedWorker* worker, const wire::NeedIds& need) {
@@ -184,7 +187,7 @@ void RowReportHandler::OnNeedIds(AttachedWorker* worker, const wire::NeedIds& ne
     return;
   }
   if (request->side(worker->role).worker != worker->stream ||
-      !request->Forget(worker->role, need.epoch(), need.have())) {
+      !request->mutable_side(worker->role).Forget(need.epoch(), need.have())) {
     ++state_->counters.dropped[Index(DropReason::kEpoch)];
     return;
   }
@@ -195,7 +198,7 @@ void RowReportHandler::OnNeedIds(AttachedWorker* worker, const wire::NeedIds& ne
     return CloseSide(state_, request, worker->role, ReopenCause::kDiverged);
   }
   wire::CommandFrame& frame = state_->outbox.workers.Get(worker->stream);
-  request->FillExtend(worker->role, frame.add_extends());
+  FillExtend(request, worker->role, frame.add_extends());
   // The worker may have used up the release on the extend that did not fit.
   const bool runs = has_grant && request->phase() == Phase::kRunning;
   if (runs && worker->role == Role::kLarge) frame.add_releases(need.request());

@@ -29,7 +29,7 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
     gateways_.Forget(*request);
     grants_.Forget(request->origin().key);
     const int32_t generated = request->history().generated();
-    if (request->placed()) state_.retry.NoteEnd(state_.now);
+    if (request->service().placed) state_.retry.NoteEnd(state_.now);
     if (generated > 0) state_.ModelOf(request->origin().pair).ObserveFinished(generated);
     if (observe) observe(*request, state_.now);
   };
@@ -237,7 +237,7 @@ absl::Duration SchedulerCore::OldestLargeWait(absl::Time now) const {
     const bool waits =
         request.grant().role == Role::kLarge &&
         (request.phase() == Phase::kWaiting || request.phase() == Phase::kReleasable);
-    if (waits) oldest = std::max(oldest, now - request.phase_since());
+    if (waits) oldest = std::max(oldest, now - request.phase().since());
   });
   return oldest;
 }

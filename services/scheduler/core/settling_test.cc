@@ -43,7 +43,7 @@ TEST(Settling, TurnsWaitForALargeWorkerThatIsOnItsWay) {
     s.Tick(kSettling - absl::Milliseconds(1));
     EXPECT_EQ(s.Heard().rejections_size(), 0);
     ASSERT_NE(s.core.requests().Find(1), nullptr);
-    EXPECT_FALSE(s.core.requests().Find(1)->degraded());
+    EXPECT_FALSE(s.core.requests().Find(1)->service().degraded);
     s.Attach(Role::kLarge, S::kLarge);
     const wire::CommandFrame told = s.Told(S::kLarge);
     ASSERT_EQ(told.opens_size(), 1);
@@ -64,7 +64,7 @@ TEST(Settling, ThePolicyIsAppliedOnceItIsOver) {
   ComeBackWithoutLarge(&small_only);
   small_only.ForgetFrames();
   small_only.Tick(kSettling);
-  EXPECT_TRUE(small_only.core.requests().Find(1)->degraded());
+  EXPECT_TRUE(small_only.core.requests().Find(1)->service().degraded);
   EXPECT_EQ(small_only.Told(S::kSmall).extends(0).grant().window().kind(),
             wire::Window::KIND_UNTIL_END);
 }

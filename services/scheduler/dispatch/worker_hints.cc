@@ -44,7 +44,7 @@ int32_t WorkerHints::RowsFrom(const AttachedWorker& large, StreamId small) const
   int32_t rows = 0;
   for (const uint64_t key : large.open) {
     const RequestMachine& request = *state_->requests.Find(key);
-    const bool runs = request.counted_on() == large.stream;
+    const bool runs = request.service().ready.worker == large.stream;
     rows += runs && request.side(Role::kSmall).worker == small ? 1 : 0;
   }
   return rows;

@@ -103,7 +103,7 @@ std::optional<LargeKvAdmission::Victims> LargeKvAdmission::VictimsOn(const Attac
 }
 
 bool LargeKvAdmission::MakeFor(const RequestMachine& waiting, uint64_t only) {
-  const bool overdue = state_->now - waiting.phase_since() >= state_->options.evict_overdue_after;
+  const bool overdue = state_->now - waiting.phase().since() >= state_->options.evict_overdue_after;
   const EvictionNeed need = overdue ? EvictionNeed::kOverdue : EvictionNeed::kPays;
   std::optional<Victims> best;
   const Pair& pair = state_->directory.pair(waiting.origin().pair);

@@ -6,14 +6,14 @@
 
 #include "libs/status/check.h"
 #include "services/scheduler/placement/admission.h"
+#include "services/scheduler/request/side_commands.h"
 #include "services/scheduler/workers/worker_choice.h"
 
 namespace tokenrouter {
 namespace {
 
 WorkerCandidate CandidateOf(const AttachedWorker& worker, const RequestMachine& request,
-                            const RequestMachine::Side& side,
-                            std::span<const uint64_t> prefix_keys) {
+                            const RequestSide& side, std::span<const uint64_t> prefix_keys) {
   WorkerCandidate candidate;
   candidate.stream = worker.stream;
   candidate.open_for_new = !worker.draining && !worker.closing.contains(request.origin().key);
@@ -38,7 +38,7 @@ WorkerCandidate CandidateOf(const AttachedWorker& worker, const RequestMachine& 
 void Placement::DispatchGrant(RequestMachine* request) {
   const Role role = request->grant().role;
   if (role == Role::kSmall) LeaveLarge(request);
-  if (request->HoldsHandoff()) {
+  if (HoldsHandoff(*request)) {
     request->SetPhase(Phase::kHeld, state_->now);
     StartStall(state_, request);
   } else if (MustWaitAlone(*request)) {
@@ -58,8 +58,8 @@ void Placement::Extend(RequestMachine* request) {
   TR_CHECK(worker != nullptr) << request->origin().key;
   wire::CommandFrame& frame = state_->outbox.workers.Get(worker->stream);
   wire::Extend* const extend = frame.add_extends();
-  request->FillExtend(role, extend);
-  if (const auto until = request->RaiseCredit(role, /*with_grant=*/true)) {
+  FillExtend(request, role, extend);
+  if (const auto until = RaiseCredit(request, role, /*with_grant=*/true)) {
     wire::Credit* const credit = frame.add_credits();
     credit->set_request(request->origin().key);
     credit->set_until(*until);
@@ -96,7 +96,8 @@ bool Placement::TryOpen(RequestMachine* request) {
 void Placement::PlaceOn(RequestMachine* request, AttachedWorker* worker) {
   const Pair& pair = state_->directory.pair(worker->pair);
   // Admission could not check the context if no worker had reported the pair's limits yet.
-  if (const auto refusal = JudgeContext(request->spec(), pair); refusal && !request->placed()) {
+  if (const auto refusal = JudgeContext(request->spec(), pair);
+      refusal && !request->service().placed) {
     finisher_->Reject(request, refusal->reason, refusal->code, refusal->message);
     return;
   }
@@ -111,8 +112,8 @@ void Placement::OpenOn(RequestMachine* request, Role role, AttachedWorker* worke
     ++state_->counters.reopened[Index(role)][Index(cause)];
     if (cause == ReopenCause::kEvicted) state_->counters.rebuilt_ids += request->history().size();
   }
-  request->FillOpen(role, worker->stream, worker->numerics_class,
-                    state_->outbox.workers.Get(worker->stream).add_opens());
+  FillOpen(request, role, worker->stream, worker->numerics_class,
+           state_->outbox.workers.Get(worker->stream).add_opens());
   worker->open.insert(request->origin().key);
   worker->sent.Add(PrefixKeys(request->spec().tenant(), request->history().ids()));
   const bool with_grant = request->grant().role == role;
@@ -130,14 +131,14 @@ void Placement::OnGranted(RequestMachine* request, AttachedWorker* worker) {
   }
   CountIdle(state_, request);
   request->SetPhase(Phase::kReleasable, state_->now);
-  worker->releasable[request->origin().key] = {state_->now, request->Uncomputed(Role::kLarge)};
+  worker->releasable[request->origin().key] = {state_->now, Uncomputed(*request, Role::kLarge)};
   state_->releasable_workers.insert(worker->stream);
 }
 
 void Placement::Reopen(RequestMachine* request, Role role) {
   AttachedWorker* const worker = state_->directory.Find(request->side(role).worker);
   TR_CHECK(worker != nullptr) << request->origin().key;
-  request->LoseSide(role, ReopenCause::kDiverged);
+  request->mutable_side(role).Lose(ReopenCause::kDiverged);
   OpenOn(request, role, worker);
 }
 
@@ -147,7 +148,7 @@ void Placement::ReopenOn(RequestMachine* request, AttachedWorker* worker) {
     if (request->grant().role == role) DispatchGrant(request);
     return;
   }
-  request->LoseSide(role, ReopenCause::kReattached);
+  request->mutable_side(role).Lose(ReopenCause::kReattached);
   OpenOn(request, role, worker);
 }
 
@@ -175,7 +176,7 @@ void Placement::OnTokensAccepted(RequestMachine* request, AttachedWorker* worker
   const bool idle = large->ready == 0 && large->releasable.empty();
   const bool eager = state_->options.large_prefill == LargePrefill::kEager;
   if ((!idle && !eager) || large->kv.LackingFor(unseen) > 0) return;
-  request->FillExtend(Role::kLarge, state_->outbox.workers.Get(large->stream).add_extends());
+  FillExtend(request, Role::kLarge, state_->outbox.workers.Get(large->stream).add_extends());
   large->kv.Resize(request->origin().key, request->history().size());
   state_->counters.forwarded_ids += unseen;
 }

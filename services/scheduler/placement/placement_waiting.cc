@@ -13,7 +13,7 @@ namespace tokenrouter {
 void Placement::Wait(RequestMachine* request) {
   if (request->grant().own) {
     // Large-only service was the scheduler's choice, so routed service can go on at once.
-    request->RestoreAlgorithmGrant();
+    request->SetGrant(OwnGrant(request->grant()));
     DispatchGrant(request);
     return;
   }
@@ -34,16 +34,16 @@ void Placement::Wait(RequestMachine* request) {
     return;
   }
   request->SetPhase(Phase::kWaiting, state_->now);
-  request->WaitUntil(WaitEnd(*request));
-  state_->timers.Arm({request->wait_until(), request->origin().key, Timer::Kind::kWait});
+  request->mutable_service().wait_until = WaitEnd(*request);
+  state_->timers.Arm({request->service().wait_until, request->origin().key, Timer::Kind::kWait});
   if (MustWaitAlone(*request)) {
     LeaveLines(request);
     suspects_[{pair, role}].Add(request->origin().key, absl::InfinitePast());
     return;
   }
-  const absl::Time rank = role == Role::kLarge ? request->phase_since() : absl::InfinitePast();
+  const absl::Time rank = role == Role::kLarge ? request->phase().since() : absl::InfinitePast();
   if (waiting_[{pair, role}].Add(request->origin().key, rank)) {
-    state_->newcomers.Add(pair, request->placed() ? 0 : 1);
+    state_->newcomers.Add(pair, request->service().placed ? 0 : 1);
     state_->large_kv_waiting[pair] += role == Role::kLarge ? 1 : 0;
   }
   if (role == Role::kLarge) AdmitToLargeKv(pair);
@@ -53,18 +53,18 @@ void Placement::AwaitJudgement(RequestMachine* request) {
   Forget(request);
   request->SetPhase(Phase::kWaiting, state_->now);
   const StreamId lost = request->side(request->grant().role).awaited;
-  request->WaitUntil(state_->lost_workers.JudgedAt(lost));
+  request->mutable_service().wait_until = state_->lost_workers.JudgedAt(lost);
 }
 
 absl::Time Placement::WaitEnd(const RequestMachine& request) const {
   const Role role = request.grant().role;
   const int pair = request.origin().pair;
-  absl::Time queued = request.phase_since();
+  absl::Time queued = request.phase().since();
   if (request.side(role).losses > 0 && !PoolEmpty(pair, role)) {
     queued += state_->options.suspect_wait;
     if (IsolationHolds(request, role)) return queued;
   }
-  if (role == Role::kLarge && request.placed() && !PoolEmpty(pair, role)) {
+  if (role == Role::kLarge && request.service().placed && !PoolEmpty(pair, role)) {
     return queued + state_->options.large_kv_timeout;
   }
   const absl::Time seat = queued + state_->options.admission_timeout;
@@ -93,8 +93,8 @@ void Placement::WaitTimer(RequestMachine* request) {
   // The cause of the wait may have changed since the timer was set.
   const absl::Time until = WaitEnd(*request);
   if (state_->now < until) {
-    if (until != request->wait_until()) {
-      request->WaitUntil(until);
+    if (until != request->service().wait_until) {
+      request->mutable_service().wait_until = until;
       state_->timers.Arm({until, request->origin().key, Timer::Kind::kWait});
     }
     return;
@@ -107,7 +107,7 @@ void Placement::WaitTimer(RequestMachine* request) {
     reason = role == Role::kSmall ? RejectReason::kNoSmallWorker : RejectReason::kLargePoolGone;
     code = absl::StatusCode::kUnavailable;
   }
-  const std::string waited = absl::FormatDuration(state_->now - request->phase_since());
+  const std::string waited = absl::FormatDuration(state_->now - request->phase().since());
   finisher_->Reject(request, reason, code,
                     absl::StrCat("waited ", waited, " for a ", RoleName(role), " worker of pair ",
                                  request->spec().pair(), " with capacity"));
@@ -123,7 +123,7 @@ void Placement::LeaveLines(RequestMachine* request) {
   if (suspects_[suspects].Remove(request->origin().key)) return;
   const auto pool = waiting_.find({request->origin().pair, request->grant().role});
   if (pool == waiting_.end() || !pool->second.Remove(request->origin().key)) return;
-  state_->newcomers.Add(pool->first.first, request->placed() ? 0 : -1);
+  state_->newcomers.Add(pool->first.first, request->service().placed ? 0 : -1);
   state_->large_kv_waiting[pool->first.first] -= pool->first.second == Role::kLarge ? 1 : 0;
 }
 

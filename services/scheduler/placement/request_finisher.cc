@@ -24,10 +24,10 @@ bool MeansOverload(RejectReason reason) {
 }  // namespace
 
 void CloseSide(CoreState* state, RequestMachine* request, Role role, ReopenCause cause) {
-  const RequestMachine::Side side = request->side(role);
+  const RequestSide side = request->side(role);
   if (side.worker == 0) return;
   const uint64_t key = request->origin().key;
-  if (request->counted_on() == side.worker) CountIdle(state, request);
+  if (request->service().ready.worker == side.worker) CountIdle(state, request);
   FreeSuspectSlot(state, *request, role);
   if (AttachedWorker* const worker = state->directory.Find(side.worker); worker != nullptr) {
     wire::Close* const close = state->outbox.workers.Get(side.worker).add_closes();
@@ -38,7 +38,7 @@ void CloseSide(CoreState* state, RequestMachine* request, Role role, ReopenCause
     worker->closing.insert(key);
     worker->releasable.erase(key);
   }
-  request->LoseSide(role, cause);
+  request->mutable_side(role).Lose(cause);
 }
 
 void FillRejection(CoreState* state, StreamId gateway, uint64_t handle,
@@ -69,7 +69,7 @@ void RequestFinisher::Finish(RequestMachine* request, wire::Finish finish, wire:
     last->set_handle(request->origin().handle);
     last->set_base_position(history.committed());
     last->set_state(request->state());
-    last->set_degraded(request->degraded());
+    last->set_degraded(request->service().degraded);
   }
   CutChunk(last, end);
   *last->mutable_finish() = std::move(finish);

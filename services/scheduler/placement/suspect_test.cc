@@ -16,7 +16,7 @@ using S = ScriptedScheduler;
 constexpr StreamId kFirst = 100;
 constexpr uint64_t kPoison = 1;  // Its number; handles of this test are numbers too.
 
-const RequestMachine::Side& SmallSide(const S& s, uint64_t request) {
+const RequestSide& SmallSide(const S& s, uint64_t request) {
   return s.core.requests().Find(request)->side(Role::kSmall);
 }
 
@@ -24,8 +24,8 @@ const RequestMachine::Side& SmallSide(const S& s, uint64_t request) {
 void LetOthersWrite(S* s, const std::vector<uint64_t>& requests) {
   for (const uint64_t key : requests) {
     const RequestMachine* const request = s->core.requests().Find(key);
-    if (request == nullptr || request->counted_on() == 0) continue;
-    const RequestMachine::Side& side = request->side(Role::kSmall);
+    if (request == nullptr || request->service().ready.worker == 0) continue;
+    const RequestSide& side = request->side(Role::kSmall);
     s->Send(side.worker, S::Row(key, side.epoch, request->history().committed(), {40}));
   }
 }
@@ -33,7 +33,7 @@ void LetOthersWrite(S* s, const std::vector<uint64_t>& requests) {
 std::set<uint64_t> Running(const S& s, StreamId stream) {
   std::set<uint64_t> running;
   s.core.requests().ForEach([&](const RequestMachine& request) {
-    if (request.counted_on() == stream) running.insert(request.origin().key);
+    if (request.service().ready.worker == stream) running.insert(request.origin().key);
   });
   return running;
 }
@@ -48,7 +48,8 @@ TEST(SuspectTest, APoisonRequestTakesThreeWorkersAlongAndNobodyElseFails) {
   int lost = 0;
   for (int round = 0; round < 100 && s.core.requests().Find(kPoison) != nullptr; ++round) {
     // The poison crashes whoever runs it; the process comes again under another name.
-    if (const StreamId worker = s.core.requests().Find(kPoison)->counted_on(); worker != 0) {
+    if (const StreamId worker = s.core.requests().Find(kPoison)->service().ready.worker;
+        worker != 0) {
       s.WorkerGone(worker);
       s.Attach(Role::kSmall, next++);
       ++lost;
@@ -66,7 +67,7 @@ TEST(SuspectTest, APoisonRequestTakesThreeWorkersAlongAndNobodyElseFails) {
   for (const uint64_t key : innocent) {
     ASSERT_NE(s.core.requests().Find(key), nullptr) << key;
     EXPECT_EQ(SmallSide(s, key).losses, 0) << key << " has written since";
-    EXPECT_NE(s.core.requests().Find(key)->counted_on(), 0u) << key;
+    EXPECT_NE(s.core.requests().Find(key)->service().ready.worker, 0u) << key;
   }
 }
 

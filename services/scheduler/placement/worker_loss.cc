@@ -21,15 +21,15 @@ void WorkerLoss::Leaves(AttachedWorker* worker, absl::Duration grace) {
     const bool wrote =
         request->grant().role == worker->role &&
         (request->phase() == Phase::kRunning || request->phase() == Phase::kReleasable);
-    const bool counted = request->counted_on() == worker->stream;
+    const bool counted = request->service().ready.worker == worker->stream;
     lost.requests.push_back(
         {key, counted || worker->suspect == key || (idle && worker->releasable.contains(key))});
     if (counted) CountIdle(state_, request);
-    request->LoseSide(worker->role, ReopenCause::kWorkerLost);
-    request->Await(worker->role, worker->stream);
+    request->mutable_side(worker->role).Lose(ReopenCause::kWorkerLost);
+    request->mutable_side(worker->role).awaited = worker->stream;
     if (!wrote) continue;
     request->SetPhase(Phase::kWaiting, state_->now);
-    request->WaitUntil(lost.judged_at);
+    request->mutable_service().wait_until = lost.judged_at;
   }
   state_->lost_workers.Add(std::move(lost));
 }
@@ -45,7 +45,7 @@ void WorkerLoss::Returned(AttachedWorker* worker) {
   for (const auto& [key, ran] : lost->requests) {
     RequestMachine* const request = state_->requests.Find(key);
     if (request == nullptr || request->side(lost->role).awaited != lost->stream) continue;
-    request->Await(lost->role, 0);
+    request->mutable_side(lost->role).awaited = 0;
     const bool granted = request->grant().role == lost->role;
     const bool kept =
         worker->has_free_slot() &&
@@ -87,8 +87,8 @@ std::vector<uint64_t> WorkerLoss::Stranded(const std::vector<LostWorker>& lost) 
     for (const auto& [key, ran] : worker.requests) {
       RequestMachine* const request = state_->requests.Find(key);
       if (request == nullptr || request->side(worker.role).awaited != worker.stream) continue;
-      request->Await(worker.role, 0);
-      if (ran) request->Suspect(worker.role, worker.worker_id);
+      request->mutable_side(worker.role).awaited = 0;
+      if (ran) request->mutable_side(worker.role).Suspect(worker.worker_id);
       const bool waits = request->phase() == Phase::kWaiting;
       if (waits && request->grant().role == worker.role) stranded.push_back(key);
     }
@@ -104,13 +104,13 @@ void WorkerLoss::GoOn(RequestMachine* request, AttachedWorker* back) {
                                    " workers in a row that were lost; it may be what they die of"));
     return;
   }
-  request->CountReopen();
-  if (request->reopens() <= state_->options.max_reopens) {
+  ++request->mutable_service().reopens;
+  if (request->service().reopens <= state_->options.max_reopens) {
     if (back == nullptr) return placement_->DispatchGrant(request);
     return placement_->ReopenOn(request, back);
   }
   finisher_->Reject(request, RejectReason::kReopenLimit, absl::StatusCode::kUnavailable,
-                    absl::StrCat("lost ", request->reopens(),
+                    absl::StrCat("lost ", request->service().reopens,
                                  " workers in a row without a single token in between"));
 }
 

@@ -33,7 +33,7 @@ TEST(WorkerLossTest, AWholePoolLostAtOnceIsOneReopenUnderTheDeclaredPolicy) {
   EXPECT_EQ(s.peers.closed_workers.size(), 18u);
   EXPECT_EQ(Reopened(s, Role::kSmall), 0u) << "there is nobody left to open it";
   ASSERT_EQ(s.core.requests().size(), 1) << s.Heard().ShortDebugString();
-  EXPECT_EQ(s.core.requests().Find(1)->reopens(), 1);
+  EXPECT_EQ(s.core.requests().Find(1)->service().reopens, 1);
   EXPECT_TRUE(s.peers.worker_frames.empty()) << "no frame goes to a dead worker";
   s.Tick(absl::Seconds(10));
   const wire::SchedulerFrame heard = s.Heard();
@@ -62,7 +62,7 @@ TEST(WorkerLossTest, TheLivingTakeOverFromAllThatFellSilentTogether) {
   }
   EXPECT_EQ(opens, 3);
   for (uint64_t request = 1; request <= kWorkers; ++request) {
-    EXPECT_LE(s.core.requests().Find(request)->reopens(), 1) << request;
+    EXPECT_LE(s.core.requests().Find(request)->service().reopens, 1) << request;
   }
 }
 
@@ -80,7 +80,7 @@ TEST(WorkerLossTest, StreamsThatEndInOneBatchAreOneLoss) {
   EXPECT_EQ(s.Told(kFirst + kWorkers).opens_size(), 1);
   EXPECT_EQ(Reopened(s, Role::kSmall), 1u);
   ASSERT_NE(s.core.requests().Find(1), nullptr);
-  EXPECT_EQ(s.core.requests().Find(1)->reopens(), 1);
+  EXPECT_EQ(s.core.requests().Find(1)->service().reopens, 1);
 }
 
 TEST(WorkerLossTest, ARequestThatLosesBothSidesAtOnceIsReopenedOnce) {
@@ -98,7 +98,7 @@ TEST(WorkerLossTest, ARequestThatLosesBothSidesAtOnceIsReopenedOnce) {
   EXPECT_EQ(s.peers.closed_workers.size(), 2u);
   EXPECT_EQ(s.Told(kFirst + 1).opens_size(), 1);
   EXPECT_EQ(s.Told(kFirst).opens_size(), 0) << "it is opened when it gets the decode grant";
-  EXPECT_EQ(s.core.requests().Find(1)->reopens(), 1);
+  EXPECT_EQ(s.core.requests().Find(1)->service().reopens, 1);
 }
 
 TEST(WorkerLossTest, PeersThatMustAttachAgainDoNotTakeOverFromEachOther) {
@@ -118,7 +118,7 @@ TEST(WorkerLossTest, PeersThatMustAttachAgainDoNotTakeOverFromEachOther) {
   EXPECT_EQ(s.peers.closed_workers.size(), 18u);
   EXPECT_EQ(Reopened(s, Role::kLarge), 0u);
   ASSERT_EQ(s.core.requests().size(), 1);
-  EXPECT_EQ(s.core.requests().Find(1)->reopens(), 1);
+  EXPECT_EQ(s.core.requests().Find(1)->service().reopens, 1);
 }
 
 }  // namespace

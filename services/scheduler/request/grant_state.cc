@@ -6,7 +6,7 @@
 
 namespace tokenrouter {
 
-void FillGrantState(const RequestMachine::DecodeGrant& grant, wire::GrantState* state) {
+void FillGrantState(const RequestGrant& grant, wire::GrantState* state) {
   state->set_role(ToWire(grant.role));
   *state->mutable_window() = grant.terms.window();
   state->set_large_alone(grant.large_alone);
@@ -15,8 +15,8 @@ void FillGrantState(const RequestMachine::DecodeGrant& grant, wire::GrantState* 
   *state->mutable_own_window() = grant.own->terms.window();
 }
 
-absl::StatusOr<RequestMachine::DecodeGrant> ReadGrantState(const wire::GrantState& state) {
-  RequestMachine::DecodeGrant grant;
+absl::StatusOr<RequestGrant> ReadGrantState(const wire::GrantState& state) {
+  RequestGrant grant;
   TR_ASSIGN_OR_RETURN(grant.role, FromWire(state.role()));
   TR_RETURN_IF_ERROR(FromWire(state.window()).status());
   *grant.terms.mutable_window() = state.window();
@@ -28,7 +28,7 @@ absl::StatusOr<RequestMachine::DecodeGrant> ReadGrantState(const wire::GrantStat
   if (!grant.large_alone) {
     return absl::InvalidArgumentError("own_window is set without large_alone");
   }
-  RequestMachine::AlgorithmGrant own;
+  AlgorithmGrant own;
   TR_ASSIGN_OR_RETURN(own.role, FromWire(state.own_role()));
   TR_RETURN_IF_ERROR(FromWire(state.own_window()).status());
   *own.terms.mutable_window() = state.own_window();

@@ -5,12 +5,12 @@
 
 #include "absl/status/statusor.h"
 #include "proto/packages.h"
-#include "services/scheduler/request/request_machine.h"
+#include "services/scheduler/request/request_grant.h"
 #include "tokenrouter/internal/v1/scheduler.pb.h"
 
 namespace tokenrouter {
 
-void FillGrantState(const RequestMachine::DecodeGrant& grant, wire::GrantState* state);
-absl::StatusOr<RequestMachine::DecodeGrant> ReadGrantState(const wire::GrantState& state);
+void FillGrantState(const RequestGrant& grant, wire::GrantState* state);
+absl::StatusOr<RequestGrant> ReadGrantState(const wire::GrantState& state);
 
 }  // namespace tokenrouter

@@ -29,7 +29,7 @@ TEST(GrantState, ReadsBackWhatItFills) {
   state.set_own_role(api::ROLE_LARGE);
   state.mutable_own_window()->set_kind(wire::Window::KIND_DELIMITER);
   state.mutable_own_window()->add_delimiters(13);
-  TR_ASSERT_OK_AND_ASSIGN(const RequestMachine::DecodeGrant grant, ReadGrantState(state));
+  TR_ASSERT_OK_AND_ASSIGN(const RequestGrant grant, ReadGrantState(state));
   EXPECT_EQ(grant.role, Role::kLarge);
   EXPECT_EQ(grant.terms.window().tokens(), 5);
   EXPECT_TRUE(grant.large_alone);
@@ -40,7 +40,7 @@ TEST(GrantState, ReadsBackWhatItFills) {
 }
 
 TEST(GrantState, LeavesAVerificationOut) {
-  RequestMachine::DecodeGrant grant;
+  RequestGrant grant;
   grant.role = Role::kLarge;
   grant.terms.mutable_window()->set_kind(wire::Window::KIND_OWN_RULE);
   grant.terms.set_verify(3);

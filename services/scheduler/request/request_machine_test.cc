@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "services/scheduler/request/row_check.h"
+#include "services/scheduler/request/side_commands.h"
 #include "services/scheduler/testing/scripted_scheduler.h"
 
 namespace tokenrouter {
@@ -15,19 +17,24 @@ constexpr Position kWindow = 16;
 
 class RequestMachineTest : public ::testing::Test {
  protected:
-  static RequestMachine Make(RequestMachine::DecodeGrant grant = {}) {
+  static RequestMachine Make(RequestGrant grant = {}) {
     wire::GenerationSpec spec;
     spec.set_prompt_length(3);
     return RequestMachine({.key = 1}, spec, TokenHistory({1, 2, 3}), "", std::move(grant), kWindow);
   }
   void Run(Role role) {
     wire::Open open;
-    machine_.FillOpen(role, role == Role::kSmall ? 10 : 20, 1, &open);
+    FillOpen(&machine_, role, role == Role::kSmall ? 10 : 20, 1, &open);
     machine_.SetPhase(Phase::kRunning, now_);
   }
   void Accept(Role role, const wire::RowReport& row) {
-    ASSERT_FALSE(machine_.Refuses(role, machine_.side(role).worker, row).has_value());
+    ASSERT_FALSE(RefusesRow(machine_, role, machine_.side(role).worker, row).has_value());
     machine_.Accept(role, row);
+  }
+
+  bool Acknowledge(Position position) {
+    ClientState& client = machine_.mutable_service().client;
+    return client.Acknowledge(position, machine_.history().committed(), now_);
   }
 
   const absl::Time now_ = absl::UnixEpoch();
@@ -36,41 +43,41 @@ class RequestMachineTest : public ::testing::Test {
 
 TEST_F(RequestMachineTest, OpensWithAGrowingEpochAndTheWholeHistory) {
   wire::Open open;
-  machine_.FillOpen(Role::kSmall, 10, 1, &open);
+  FillOpen(&machine_, Role::kSmall, 10, 1, &open);
   EXPECT_EQ(open.epoch(), 1u);
   EXPECT_EQ(open.credit(), 3 + kWindow);
   EXPECT_TRUE(open.has_grant());
-  machine_.LoseSide(Role::kSmall, ReopenCause::kWorkerLost);
-  machine_.FillOpen(Role::kSmall, 11, 1, &open);
+  machine_.mutable_side(Role::kSmall).Lose(ReopenCause::kWorkerLost);
+  FillOpen(&machine_, Role::kSmall, 11, 1, &open);
   EXPECT_EQ(open.epoch(), 2u);
   wire::Open large;
-  machine_.FillOpen(Role::kLarge, 20, 1, &large);
+  FillOpen(&machine_, Role::kLarge, 20, 1, &large);
   EXPECT_EQ(large.epoch(), 1u);
   EXPECT_FALSE(large.has_grant()) << "it does not hold the decode grant";
 }
 
 TEST_F(RequestMachineTest, CountsWhatASideMustComputeBeforeItAnswers) {
   Run(Role::kSmall);
-  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 3) << "the prompt";
+  EXPECT_EQ(Uncomputed(machine_, Role::kSmall), 3) << "the prompt";
   Accept(Role::kSmall, S::Row(1, 1, 3, {7}));
-  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 1) << "the token that it sampled last";
+  EXPECT_EQ(Uncomputed(machine_, Role::kSmall), 1) << "the token that it sampled last";
   Accept(Role::kSmall, S::HandingOff(S::Row(1, 1, 4, {8}), Role::kLarge));
   wire::DecodeGrant terms;
   machine_.SetGrant({.role = Role::kLarge, .terms = terms});
   Run(Role::kLarge);
-  EXPECT_EQ(machine_.Uncomputed(Role::kLarge), 5);
+  EXPECT_EQ(Uncomputed(machine_, Role::kLarge), 5);
   Accept(Role::kLarge, S::HandingOff(S::Row(1, 1, 5, {9}, 2), Role::kSmall));
-  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 2) << "its own last token and the other side's";
+  EXPECT_EQ(Uncomputed(machine_, Role::kSmall), 2) << "its own last token and the other side's";
   machine_.SetGrant({});
   wire::Extend extend;
-  machine_.FillExtend(Role::kSmall, &extend);
-  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 2) << "ids that were sent are not computed yet";
+  FillExtend(&machine_, Role::kSmall, &extend);
+  EXPECT_EQ(Uncomputed(machine_, Role::kSmall), 2) << "ids that were sent are not computed yet";
   Accept(Role::kSmall, S::HandingOff(S::Row(1, 1, 6, {}), Role::kLarge));
-  EXPECT_EQ(machine_.Uncomputed(Role::kSmall), 1)
+  EXPECT_EQ(Uncomputed(machine_, Role::kSmall), 1)
       << "all is computed, but a step has at least one id";
-  EXPECT_EQ(machine_.Uncomputed(Role::kLarge), 1) << "its own last token";
-  machine_.LoseSide(Role::kLarge, ReopenCause::kWorkerLost);
-  EXPECT_EQ(machine_.Uncomputed(Role::kLarge), 6);
+  EXPECT_EQ(Uncomputed(machine_, Role::kLarge), 1) << "its own last token";
+  machine_.mutable_side(Role::kLarge).Lose(ReopenCause::kWorkerLost);
+  EXPECT_EQ(Uncomputed(machine_, Role::kLarge), 6);
 }
 
 TEST_F(RequestMachineTest, CountsDownATokenWindowForAReopen) {
@@ -81,7 +88,7 @@ TEST_F(RequestMachineTest, CountsDownATokenWindowForAReopen) {
   machine_.SetGrant({.terms = terms});
   Accept(Role::kSmall, S::Row(1, 1, 3, {7, 8}));
   wire::Open open;
-  machine_.FillOpen(Role::kSmall, 11, 1, &open);
+  FillOpen(&machine_, Role::kSmall, 11, 1, &open);
   EXPECT_EQ(open.grant().window().tokens(), 3);
 }
 
@@ -93,7 +100,7 @@ TEST_F(RequestMachineTest, RepeatsTailAndVerificationAtAReopenUntilTheyAreAnswer
   machine_.SetGrant({.role = Role::kLarge, .terms = terms});
   for (uint32_t epoch = 1; epoch <= 2; ++epoch) {
     wire::Open open;
-    machine_.FillOpen(Role::kLarge, 20, 1, &open);
+    FillOpen(&machine_, Role::kLarge, 20, 1, &open);
     EXPECT_THAT(open.ids(), ElementsAre(1, 2, 3, 7, 60, 61));
     EXPECT_EQ(open.tail(), 2);
     EXPECT_EQ(open.grant().verify(), 2);
@@ -114,13 +121,13 @@ TEST_F(RequestMachineTest, RepeatsTailAndVerificationAtAReopenUntilTheyAreAnswer
 TEST_F(RequestMachineTest, RemembersWhatTheOtherSideKnowsOfANewHistory) {
   Run(Role::kSmall);
   wire::Open open;
-  machine_.FillOpen(Role::kLarge, 20, 1, &open);
+  FillOpen(&machine_, Role::kLarge, 20, 1, &open);
   Accept(Role::kSmall, S::HandingOff(S::Row(1, 1, 3, {}), Role::kLarge, {60, 61, 62}));
   EXPECT_EQ(machine_.side(Role::kSmall).known, 6);
   EXPECT_EQ(machine_.side(Role::kLarge).known, 3);
   machine_.SetGrant({.role = Role::kLarge});
   wire::Extend extend;
-  machine_.FillExtend(Role::kLarge, &extend);
+  FillExtend(&machine_, Role::kLarge, &extend);
   EXPECT_EQ(extend.base(), 3);
   EXPECT_EQ(extend.tail(), 3);
   Accept(Role::kLarge, S::Row(1, 1, 3, {60, 70}, 2));
@@ -139,33 +146,33 @@ TEST_F(RequestMachineTest, IsCreditBlockedOnlyAtTheCreditThatItWasSent) {
   row.set_credit_blocked(true);
   Accept(Role::kSmall, row);
   EXPECT_TRUE(machine_.credit_blocked());
-  EXPECT_TRUE(machine_.Acknowledge(10, now_));
-  EXPECT_FALSE(machine_.RaiseCredit(Role::kSmall, false).has_value());
-  EXPECT_TRUE(machine_.Acknowledge(11, now_));
-  EXPECT_EQ(machine_.RaiseCredit(Role::kSmall, false), 11 + kWindow);
+  EXPECT_TRUE(Acknowledge(10));
+  EXPECT_FALSE(RaiseCredit(&machine_, Role::kSmall, false).has_value());
+  EXPECT_TRUE(Acknowledge(11));
+  EXPECT_EQ(RaiseCredit(&machine_, Role::kSmall, false), 11 + kWindow);
   EXPECT_FALSE(machine_.credit_blocked());
 }
 
 TEST_F(RequestMachineTest, IgnoresAcknowledgementsBackwardsAndBeyondTheEnd) {
   Run(Role::kSmall);
   Accept(Role::kSmall, S::Row(1, 1, 3, {7, 8}));
-  EXPECT_TRUE(machine_.Acknowledge(99, now_));
-  EXPECT_EQ(machine_.acked(), 5);
-  EXPECT_FALSE(machine_.Acknowledge(4, now_));
-  EXPECT_FALSE(machine_.Acknowledge(99, now_));
+  EXPECT_TRUE(Acknowledge(99));
+  EXPECT_EQ(machine_.service().client.acked, 5);
+  EXPECT_FALSE(Acknowledge(4));
+  EXPECT_FALSE(Acknowledge(99));
 }
 
 TEST_F(RequestMachineTest, MarksAnswersAcrossNumericsClassesOnceTokensExist) {
   wire::Open open;
-  machine_.FillOpen(Role::kSmall, 10, 1, &open);
-  machine_.FillOpen(Role::kSmall, 11, 2, &open);
-  EXPECT_FALSE(machine_.degraded()) << "nothing was written yet";
+  FillOpen(&machine_, Role::kSmall, 10, 1, &open);
+  FillOpen(&machine_, Role::kSmall, 11, 2, &open);
+  EXPECT_FALSE(machine_.service().degraded) << "nothing was written yet";
   machine_.SetPhase(Phase::kRunning, now_);
   Accept(Role::kSmall, S::Row(1, 2, 3, {7}));
-  machine_.FillOpen(Role::kSmall, 12, 2, &open);
-  EXPECT_FALSE(machine_.degraded());
-  machine_.FillOpen(Role::kSmall, 13, 1, &open);
-  EXPECT_TRUE(machine_.degraded());
+  FillOpen(&machine_, Role::kSmall, 12, 2, &open);
+  EXPECT_FALSE(machine_.service().degraded);
+  FillOpen(&machine_, Role::kSmall, 13, 1, &open);
+  EXPECT_TRUE(machine_.service().degraded);
 }
 
 TEST_F(RequestMachineTest, ForgetsTheTailWhenTheSmallModelTakesOver) {
@@ -175,9 +182,9 @@ TEST_F(RequestMachineTest, ForgetsTheTailWhenTheSmallModelTakesOver) {
   machine_.FallBackToSmall();
   EXPECT_EQ(machine_.grant().role, Role::kSmall);
   EXPECT_EQ(machine_.grant().terms.window().kind(), wire::Window::KIND_UNTIL_END);
-  EXPECT_TRUE(machine_.degraded());
+  EXPECT_TRUE(machine_.service().degraded);
   wire::Extend extend;
-  machine_.FillExtend(Role::kSmall, &extend);
+  FillExtend(&machine_, Role::kSmall, &extend);
   EXPECT_EQ(extend.base(), 4);
   EXPECT_EQ(extend.ids_size(), 0);
 }
@@ -185,18 +192,12 @@ TEST_F(RequestMachineTest, ForgetsTheTailWhenTheSmallModelTakesOver) {
 TEST_F(RequestMachineTest, LetsAWorkerFailBeforeItsReleaseButNotWrite) {
   machine_.SetGrant({.role = Role::kLarge});
   wire::Open open;
-  machine_.FillOpen(Role::kLarge, 20, 1, &open);
+  FillOpen(&machine_, Role::kLarge, 20, 1, &open);
   machine_.SetPhase(Phase::kReleasable, now_);
-  EXPECT_EQ(machine_.Refuses(Role::kLarge, 20, S::Row(1, 1, 3, {7}, 2)), DropReason::kNotGranted);
-  EXPECT_EQ(machine_.Refuses(Role::kLarge, 20, S::Finished(S::Row(1, 1, 3, {}), 3)), std::nullopt);
-}
-
-TEST_F(RequestMachineTest, NeverLeavesItsEnd) {
-  for (int phase = 0; phase < kPhases; ++phase) {
-    RequestMachine machine = Make();
-    machine.SetPhase(Phase::kEnded, now_);
-    EXPECT_DEATH(machine.SetPhase(static_cast<Phase>(phase), now_), "from ended");
-  }
+  EXPECT_EQ(RefusesRow(machine_, Role::kLarge, 20, S::Row(1, 1, 3, {7}, 2)),
+            DropReason::kNotGranted);
+  EXPECT_EQ(RefusesRow(machine_, Role::kLarge, 20, S::Finished(S::Row(1, 1, 3, {}), 3)),
+            std::nullopt);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "libs/status/check.h"
+#include "services/scheduler/request/side_commands.h"
 
 namespace tokenrouter {
 
@@ -35,7 +36,7 @@ void RequestRegistry::Erase(uint64_t key) {
 
 void RequestRegistry::FollowReading(const RequestMachine& machine) {
   auto& reading = reading_by_pair_[machine.origin().pair];
-  if (machine.HasRead(machine.grant().role)) {
+  if (HasReadPrompt(machine, machine.grant().role)) {
     reading.erase(machine.origin().key);
   } else {
     reading.insert(machine.origin().key);

@@ -13,7 +13,7 @@ WaitBound BoundOf(const RequestMachine& request, absl::Time since, absl::Duratio
   }
   const bool started = request.history().generated() > 0;
   if (started && spec.token_slo_ms() > 0) {
-    bound.due = request.committed_at() + absl::Milliseconds(spec.token_slo_ms());
+    bound.due = request.service().committed_at + absl::Milliseconds(spec.token_slo_ms());
   } else if (!started && spec.ttft_slo_ms() > 0) {
     bound.due = request.origin().submitted_at + absl::Milliseconds(spec.ttft_slo_ms());
   }

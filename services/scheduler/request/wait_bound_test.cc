@@ -33,7 +33,7 @@ TEST(WaitBound, MeetsTheTargetsOfTheFirstTokenAndOfEachNextOne) {
   EXPECT_EQ(ServeBy(BoundOf(Machine(spec, 0), kSince, kCap), absl::Milliseconds(5)),
             kSubmitted + absl::Milliseconds(195));
   RequestMachine writing = Machine(spec, 1);
-  writing.CommittedAt(kSince + absl::Milliseconds(10));
+  writing.mutable_service().committed_at = kSince + absl::Milliseconds(10);
   EXPECT_EQ(ServeBy(BoundOf(writing, kSince, kCap), absl::Milliseconds(5)),
             kSince + absl::Milliseconds(55));
 }

@@ -144,7 +144,7 @@ void SchedulerMetrics::Publish(const SchedulerCore& core, absl::Time now) {
   for (int role = 0; role < kRoles; ++role) workers_[role]->Set(workers[role]);
   int phases[kPhases] = {};
   core.requests().ForEach(
-      [&phases](const RequestMachine& request) { ++phases[Index(request.phase())]; });
+      [&phases](const RequestMachine& request) { ++phases[Index(request.phase().value())]; });
   for (size_t phase = 0; phase < Index(Phase::kEnded); ++phase) {
     requests_[phase]->Set(phases[phase]);
   }

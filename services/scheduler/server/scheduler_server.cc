@@ -134,7 +134,7 @@ class SchedulerServer::Impl : public Output {
   static void LogEnd(const RequestMachine& request, absl::Time now) {
     LogInfo("request_ended",
             {{"request_id", request.spec().request_id()},
-             {"phase", kPhaseNames[Index(request.phase())]},
+             {"phase", request.phase().name()},
              {"small_tokens", request.history().written_by(Author::kSmall)},
              {"large_tokens", request.history().written_by(Author::kLarge)},
              {"seconds", absl::ToDoubleSeconds(now - request.origin().submitted_at)}});

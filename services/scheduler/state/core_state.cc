@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "services/scheduler/request/side_commands.h"
 #include "services/scheduler/request/wait_bound.h"
 
 namespace tokenrouter {
@@ -46,7 +47,7 @@ void RestartQueueTimers(const CoreState& state, AttachedWorker* worker) {
   if (worker->ready == 0) return;
   for (const uint64_t key : worker->open) {
     const RequestMachine* const request = state.requests.Find(key);
-    if (request->counted_on() == worker->stream) CountWait(state, *request, worker);
+    if (request->service().ready.worker == worker->stream) CountWait(state, *request, worker);
   }
 }
 
@@ -61,9 +62,9 @@ ServiceMode CoreState::ModeOf(int pair) const { return forced_mode.value_or(Mode
 
 void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worker) {
   NoteCommand(worker);
-  if (request->counted_on() == worker->stream) return CountUncomputed(request, worker);
+  if (request->service().ready.worker == worker->stream) return CountUncomputed(request, worker);
   CountIdle(state, request);
-  request->CountOn(worker->stream);
+  request->mutable_service().ready.worker = worker->stream;
   // Any earlier step of this worker has ended, or its rows were withdrawn.
   if (worker->ready == 0) {
     worker->step = {};
@@ -76,21 +77,21 @@ void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worke
 }
 
 void CountUncomputed(RequestMachine* request, AttachedWorker* worker) {
-  if (request->counted_on() != worker->stream) return;
-  const Position ids = request->Uncomputed(worker->role);
-  worker->unread_ids += ids - request->counted_ids();
-  request->CountIds(ids);
+  if (request->service().ready.worker != worker->stream) return;
+  const Position ids = Uncomputed(*request, worker->role);
+  worker->unread_ids += ids - request->service().ready.ids;
+  request->mutable_service().ready.ids = ids;
 }
 
 void CountIdle(CoreState* state, RequestMachine* request) {
-  if (request->counted_on() == 0) return;
-  AttachedWorker* const worker = state->directory.Find(request->counted_on());
+  if (request->service().ready.worker == 0) return;
+  AttachedWorker* const worker = state->directory.Find(request->service().ready.worker);
   if (worker != nullptr) {
     --worker->ready;
-    worker->unread_ids -= request->counted_ids();
+    worker->unread_ids -= request->service().ready.ids;
   }
-  request->CountOn(0);
-  request->CountIds(0);
+  request->mutable_service().ready.worker = 0;
+  request->mutable_service().ready.ids = 0;
 }
 
 void FreeSuspectSlot(CoreState* state, const RequestMachine& request, Role role) {
@@ -101,13 +102,13 @@ void FreeSuspectSlot(CoreState* state, const RequestMachine& request, Role role)
 }
 
 void StartStall(CoreState* state, RequestMachine* request) {
-  request->StallsFrom(state->now);
+  request->mutable_service().client.stalled_since = state->now;
   ArmStall(state, request, state->now + state->options.client_stall);
 }
 
 void ArmStall(CoreState* state, RequestMachine* request, absl::Time at) {
-  if (request->stall_armed()) return;
-  request->ArmStall(true);
+  if (request->service().client.stall_armed) return;
+  request->mutable_service().client.stall_armed = true;
   state->timers.Arm({at, request->origin().key, Timer::Kind::kStall});
 }
 

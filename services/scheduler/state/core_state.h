@@ -32,8 +32,7 @@ namespace tokenrouter {
 
 // The first decode grant under an algorithm: which side writes, and for how long. INVALID_ARGUMENT
 // for an unknown algorithm or a parameter outside its range.
-using InitialGrantRule =
-    std::function<absl::StatusOr<RequestMachine::DecodeGrant>(const api::RoutingParameters&)>;
+using InitialGrantRule = std::function<absl::StatusOr<RequestGrant>(const api::RoutingParameters&)>;
 
 // New requests that wait for their first worker.
 struct NewcomerCount {

@@ -202,7 +202,7 @@ void SimulatedScheduler::Tick(int generation) {
 void SimulatedScheduler::CheckWaits() const {
   core_->requests().ForEach([this](const RequestMachine& request) {
     if (request.phase() != Phase::kWaiting) return;
-    TR_CHECK(events_->now() <= request.wait_until())
+    TR_CHECK(events_->now() <= request.service().wait_until)
         << "request " << request.spec().request_id() << " waits beyond its cap";
   });
 }
@@ -235,7 +235,7 @@ void SimulatedScheduler::JudgeRejections(StreamId stream, const wire::SchedulerF
 void SimulatedScheduler::JudgeDegraded() {
   if (!observer_.on_pool_given_up || options_.large_pool_gone != LargePoolGone::kSmallOnly) return;
   core_->requests().ForEach([this](const RequestMachine& request) {
-    if (!request.degraded() || !degraded_.insert(request.origin().key).second) return;
+    if (!request.service().degraded || !degraded_.insert(request.origin().key).second) return;
     observer_.on_pool_given_up(request.spec().pair(), Role::kLarge);
   });
 }
