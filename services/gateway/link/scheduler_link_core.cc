@@ -60,6 +60,9 @@ void SchedulerLinkCore::Submit(uint64_t handle, wire::GenerationSpec spec, std::
   request.acknowledged = request.committed();
   request.ack_sent = request.committed();
   request.give_up = now + options_.submit_wait;
+  if (const int64_t deadline_ms = request.spec.deadline_ms(); deadline_ms > 0) {
+    request.deadline = now + absl::Milliseconds(deadline_ms);
+  }
   const bool is_new = requests_.emplace(handle, std::move(request)).second;
   TR_CHECK(is_new) << "handle " << handle << " was submitted twice";
   ++unsubmitted_;
@@ -239,18 +242,33 @@ void SchedulerLinkCore::Tick(absl::Time now) {
   if (unsubmitted_ == 0) return;
   std::vector<uint64_t> expired;
   for (const auto& [handle, request] : requests_) {
-    if (!request.submitted && now >= request.give_up) expired.push_back(handle);
+    if (!request.submitted && now >= std::min(request.give_up, request.deadline)) {
+      expired.push_back(handle);
+    }
   }
   for (const uint64_t handle : expired) {
+    if (const Request& request = requests_.at(handle); now >= request.deadline) {
+      const int64_t deadline_ms = request.spec.deadline_ms();
+      End(handle, WithCode(absl::DeadlineExceededError(
+                               absl::StrCat("the deadline of ", deadline_ms, " ms has passed")),
+                           "deadline"));
+      continue;
+    }
     absl::Status error = absl::UnavailableError(WhyDown());
     End(handle, WithRetryAfter(WithCode(std::move(error), "no_scheduler"), kLongestRedial));
   }
 }
 
-wire::Submit SchedulerLinkCore::MakeSubmit(uint64_t handle, const Request& request) const {
+wire::Submit SchedulerLinkCore::MakeSubmit(uint64_t handle, const Request& request,
+                                           absl::Time now) const {
   wire::Submit submit;
   submit.set_handle(handle);
   *submit.mutable_spec() = request.spec;
+  if (request.deadline != absl::InfiniteFuture()) {
+    // Not 0, which would mean that there is none.
+    const int64_t left = absl::ToInt64Milliseconds(request.deadline - now);
+    submit.mutable_spec()->set_deadline_ms(std::max<int64_t>(1, left));
+  }
   submit.mutable_ids()->Add(request.ids.begin(), request.ids.end());
   submit.set_authors(request.authors);
   submit.set_state(request.state);
@@ -269,7 +287,7 @@ void SchedulerLinkCore::AddSubmits(wire::GatewayFrame* frame, absl::Time now) {
                         request.authors.size() + request.state.size() + kFieldsBytes;
     if (bytes > 0 && bytes + more > kMaxFrameBytes) return;
     bytes += more;
-    *frame->add_submits() = MakeSubmit(handle, request);
+    *frame->add_submits() = MakeSubmit(handle, request, now);
     request.submitted = true;
     --unsubmitted_;
     // On a first submit the refusal as a duplicate is final; only a resubmit may collide with its
@@ -329,7 +347,7 @@ absl::Time SchedulerLinkCore::NextDeadline() const {
   if (unsubmitted_ == 0) return next;
   for (const auto& [handle, request] : requests_) {
     if (request.submitted) continue;
-    next = std::min(next, request.give_up);
+    next = std::min({next, request.give_up, request.deadline});
     if (state_ == State::kUp) next = std::min(next, request.not_before);
   }
   return next;

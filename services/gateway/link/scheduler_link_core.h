@@ -120,6 +120,7 @@ class SchedulerLinkCore {
     bool sent_before = false;                     // On any stream: then a submit is a resubmit.
     bool submitted = false;                       // On this stream.
     absl::Time give_up = absl::InfiniteFuture();  // While not submitted.
+    absl::Time deadline = absl::InfiniteFuture();  // Of spec.deadline_ms, from the first Submit.
     absl::Time not_before = absl::InfinitePast();
     int32_t committed() const { return static_cast<int32_t>(ids.size()); }
   };
@@ -132,7 +133,7 @@ class SchedulerLinkCore {
   absl::Status CheckChunk(const wire::TokenChunk& chunk, const Request& request) const;
   void Erase(Requests::iterator it);
   void End(uint64_t handle, absl::Status error);
-  wire::Submit MakeSubmit(uint64_t handle, const Request& request) const;
+  wire::Submit MakeSubmit(uint64_t handle, const Request& request, absl::Time now) const;
   void AddSubmits(wire::GatewayFrame* frame, absl::Time now);
   void AddAcks(wire::GatewayFrame* frame, absl::Time now);
 

@@ -287,6 +287,40 @@ TEST_F(SchedulerLinkCoreTest, WaitsForALinkOnlySoLong) {
   EXPECT_EQ(ToApiError(events[0].error).code, "no_scheduler");
 }
 
+TEST_F(SchedulerLinkCoreTest, AResubmitSaysWhatIsLeftOfTheDeadline) {
+  ConnectTo(kTerm);
+  wire::GenerationSpec spec;
+  spec.set_prompt_length(1);
+  spec.set_deadline_ms(3000);
+  core_.Submit(7, spec, {1}, now_);
+  EXPECT_EQ(core_.TakeFrame(now_)->submits(0).spec().deadline_ms(), 3000);
+  Advance(absl::Milliseconds(1000));
+  core_.OnDisconnected(now_);
+  Advance(absl::Milliseconds(500));
+  ConnectTo(kTerm + 1);
+  EXPECT_EQ(core_.TakeFrame(now_)->submits(0).spec().deadline_ms(), 1500);
+}
+
+TEST_F(SchedulerLinkCoreTest, ADeadlineEndsARequestThatWaitsForALink) {
+  ConnectTo(kTerm);
+  wire::GenerationSpec spec;
+  spec.set_prompt_length(1);
+  spec.set_deadline_ms(3000);
+  core_.Submit(7, spec, {1}, now_);
+  ASSERT_TRUE(core_.TakeFrame(now_).has_value());
+  core_.OnDisconnected(now_);
+  Advance(absl::Milliseconds(2999));
+  core_.Tick(now_);
+  EXPECT_TRUE(core_.TakeEvents().empty());
+  EXPECT_LE(core_.NextDeadline(), now_ + absl::Milliseconds(1));
+  Advance(absl::Milliseconds(1));
+  core_.Tick(now_);
+  const auto events = core_.TakeEvents();
+  ASSERT_EQ(events.size(), 1);
+  EXPECT_EQ(events[0].error.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(ToApiError(events[0].error).code, "deadline");
+}
+
 TEST_F(SchedulerLinkCoreTest, BackoffGrowsToItsCapAndStartsOverAfterAWelcome) {
   absl::Duration last = absl::ZeroDuration();
   for (int i = 0; i < 20; ++i) {
