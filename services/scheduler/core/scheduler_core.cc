@@ -47,6 +47,7 @@ void SchedulerCore::OnGatewayFrame(StreamId stream, const wire::GatewayFrame& fr
     return;
   }
   if (frame.has_hello()) {
+    state_.PeerCame();
     if (const absl::Status heard = HearTerm(frame.hello().highest_term()); !heard.ok()) {
       state_.output->CloseGateway(stream, heard);
       return;
@@ -71,6 +72,7 @@ void SchedulerCore::OnWorkerFrame(StreamId stream, const wire::WorkerFrame& fram
     return;
   }
   if (frame.has_hello()) {
+    state_.PeerCame();
     if (const absl::Status heard = HearTerm(frame.hello().highest_term()); !heard.ok()) {
       state_.output->CloseWorker(stream, heard);
       return;

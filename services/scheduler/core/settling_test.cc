@@ -51,6 +51,16 @@ TEST(Settling, TurnsWaitForALargeWorkerThatIsOnItsWay) {
   }
 }
 
+TEST(Settling, BeginsWithTheFirstPeer) {
+  S s(WithPolicy(LargePoolGone::kFail));
+  for (int i = 0; i < 10; ++i) s.Tick(kSettling);
+  ComeBackWithoutLarge(&s);
+  s.Tick(kSettling - absl::Milliseconds(1));
+  EXPECT_EQ(s.Heard().rejections_size(), 0) << "it was started as a spare, and all come to it now";
+  s.Attach(Role::kLarge, S::kLarge);
+  EXPECT_EQ(s.Told(S::kLarge).opens_size(), 1);
+}
+
 TEST(Settling, ThePolicyIsAppliedOnceItIsOver) {
   S fails(WithPolicy(LargePoolGone::kFail));
   ComeBackWithoutLarge(&fails);

@@ -64,7 +64,8 @@ struct CoreState {
   uint64_t term;
   Output* const output;
   absl::Time now = absl::UnixEpoch();
-  // Of the first input of this term; the infinite future before it.
+  // When the first peer of this term came; the infinite future before it. A process that was
+  // started as a spare may tick for hours until then.
   absl::Time term_since = absl::InfiniteFuture();
   absl::btree_set<std::pair<int, Role>> pools_seen;  // Pools that had a worker in this term.
 
@@ -84,10 +85,9 @@ struct CoreState {
   RetryAdvice retry;
 
   // At each input.
-  void SetNow(absl::Time time) {
-    now = time;
-    term_since = std::min(term_since, time);
-  }
+  void SetNow(absl::Time time) { now = time; }
+  // At each hello.
+  void PeerCame() { term_since = std::min(term_since, now); }
   // From then on it is known of the pool whether it is empty: in the past once it had a worker.
   absl::Time KnownFrom(int pair, Role role) const {
     return pools_seen.contains({pair, role}) ? absl::InfinitePast() : term_since + options.settling;
