@@ -163,6 +163,22 @@ TEST(SuspectTest, OnlyWhatRanIsSuspected) {
   EXPECT_EQ(SmallSide(s, 3).losses, 0) << "it was on the large side";
 }
 
+TEST(SuspectTest, WhatWaitsForItsReleaseMayHaveBeenReadAhead) {
+  S s(S::WaitingFor(3));
+  s.AttachAll();
+  s.Submit(1);
+  s.Send(S::kSmall, S::HandingOff(S::Row(1, 1, 3, {40}), Role::kLarge));
+  ASSERT_THAT(Running(s, S::kLarge), ElementsAre(1)) << "the small side has nothing to do";
+  s.Submit(2);
+  s.Submit(3);
+  s.Send(S::kSmall, S::HandingOff(S::Row(2, 1, 3, {40}), Role::kLarge));
+  ASSERT_EQ(s.core.requests().Find(2)->phase(), Phase::kReleasable);
+  // The worker may have begun its step before it knew that request 1 is released.
+  s.WorkerGone(S::kLarge);
+  EXPECT_EQ(s.core.requests().Find(1)->side(Role::kLarge).losses, 1);
+  EXPECT_EQ(s.core.requests().Find(2)->side(Role::kLarge).losses, 1);
+}
+
 TEST(SuspectTest, WorkersThatAreLostAgainAndAgainCountOnce) {
   S s;
   s.Attach(kFirst, S::Hello(Role::kSmall, "flapping-0"));

@@ -14,16 +14,16 @@ void WorkerLoss::Leaves(AttachedWorker* worker, absl::Duration grace) {
                      .pair = worker->pair,
                      .judged_at = state_->now + grace,
                      .requests = {}};
-  // Without rows that are ready, a worker reads ahead for those that wait for their release.
-  const bool idle = worker->ready == 0;
   for (const uint64_t key : worker->open) {
     RequestMachine* const request = state_->requests.Find(key);
     const bool wrote =
         request->grant().role == worker->role &&
         (request->phase() == Phase::kRunning || request->phase() == Phase::kReleasable);
     const bool counted = request->service().ready.worker == worker->stream;
-    lost.requests.push_back(
-        {key, counted || worker->suspect == key || (idle && worker->releasable.contains(key))});
+    // While it knows of no row that it may run, a worker reads ahead for those that wait for their
+    // release; whether its last step began so is not known here.
+    const bool ran = counted || worker->suspect == key || worker->releasable.contains(key);
+    lost.requests.push_back({key, ran});
     if (counted) CountIdle(state_, request);
     request->mutable_side(worker->role).Lose(ReopenCause::kWorkerLost);
     request->mutable_side(worker->role).awaited = worker->stream;
