@@ -266,8 +266,9 @@ wire::Submit SchedulerLinkCore::MakeSubmit(uint64_t handle, const Request& reque
   *submit.mutable_spec() = request.spec;
   if (request.deadline != absl::InfiniteFuture()) {
     // Not 0, which would mean that there is none.
-    const int64_t left = absl::ToInt64Milliseconds(request.deadline - now);
-    submit.mutable_spec()->set_deadline_ms(std::max<int64_t>(1, left));
+    const absl::Duration left =
+        absl::Ceil(request.deadline - now, absl::Milliseconds(1));  // Not sooner than it was said.
+    submit.mutable_spec()->set_deadline_ms(std::max<int64_t>(1, absl::ToInt64Milliseconds(left)));
   }
   submit.mutable_ids()->Add(request.ids.begin(), request.ids.end());
   submit.set_authors(request.authors);
