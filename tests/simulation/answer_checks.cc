@@ -13,6 +13,10 @@
 namespace tokenrouter::simulation {
 namespace {
 
+constexpr absl::Duration kLongestAnswer = absl::Minutes(5);
+// What a process that stands still, and the end of a stream that nobody notices, may add.
+constexpr absl::Duration kLongestPause = absl::Seconds(40);
+
 std::string NameOf(const ClientRecord& record) {
   const wire::GenerationSpec& spec = record.plan.spec;
   return absl::StrCat(spec.request_id(), " (", spec.routing().algorithm(), ") ");
@@ -53,6 +57,7 @@ std::string World::CheckAnswer(const ClientRecord& record) const {
   }
   // There is no reference answer once the small model has taken over.
   if (record.degraded && small_only) return "";
+  if (const std::string late = CheckTime(record); !late.empty()) return name + late;
   const std::string marks = CheckMarks(record);
   if (!marks.empty()) return absl::StrCat(name, marks);
   const bool free = spec.service_mode() == api::SERVICE_MODE_UNSPECIFIED;
@@ -77,6 +82,11 @@ std::string World::CheckRefusal(const ClientRecord& record) const {
   if (reason == "crash_suspect") {
     return MayBeSuspected(record) ? "" : "is suspected, but too few workers were lost";
   }
+  if (reason == "reopen_limit") {
+    return Disturbances(record) > scenario_.options.max_reopens
+               ? ""
+               : "was opened too often, though few workers were lost";
+  }
   if (reason == "deadline") {
     const absl::Duration took = record.ended_at - record.submitted_at;
     const int64_t deadline = record.plan.spec.deadline_ms();
@@ -97,15 +107,30 @@ std::string World::CheckRefusal(const ClientRecord& record) const {
   return absl::StrCat("failed: ", record.error.ToString());
 }
 
+// Nothing keeps a request for long, whatever happens to its workers; a deadline ends it sooner.
+std::string World::CheckTime(const ClientRecord& record) const {
+  if (record.plan.pauses_after >= 0 || record.lost) return "";
+  const absl::Duration took = record.ended_at - record.submitted_at;
+  const int64_t deadline_ms = record.plan.spec.deadline_ms();
+  const absl::Duration most =
+      deadline_ms > 0 ? absl::Milliseconds(deadline_ms) + kLongestPause : kLongestAnswer;
+  return took <= most ? "" : absl::StrCat("took ", absl::FormatDuration(took));
+}
+
+int World::Disturbances(const ClientRecord& record) const {
+  int disturbances = 0;
+  for (const auto& worker : deployment_.workers) {
+    if (worker->options().pair != record.plan.spec.pair()) continue;
+    disturbances += worker->troubles().disturbances;
+  }
+  return disturbances;
+}
+
 // A request is suspected once it ran on so many workers that were lost in a row. One that crashes
 // its engine takes each other one with it at most once.
 bool World::MayBeSuspected(const ClientRecord& record) const {
   if (record.plan.poison) return true;
-  int losses = 0;
-  for (const auto& worker : deployment_.workers) {
-    if (worker->options().pair == record.plan.spec.pair())
-      losses += worker->troubles().disturbances;
-  }
+  int losses = Disturbances(record);
   for (const ClientScenario& client : scenario_.clients) losses += client.plan.poison ? 1 : 0;
   return losses >= scenario_.options.max_worker_losses;
 }

@@ -46,9 +46,11 @@ class World {
   std::string CheckAnswers() const;
   std::string CheckAnswer(const ClientRecord& record) const;
   std::string CheckRefusal(const ClientRecord& record) const;
+  std::string CheckTime(const ClientRecord& record) const;
   std::string CheckIds(const ClientRecord& record) const;
   std::string CheckMarks(const ClientRecord& record) const;
   std::string CheckFlipped(const ClientRecord& record) const;
+  int Disturbances(const ClientRecord& record) const;
   bool MayBeSuspected(const ClientRecord& record) const;
 
   // ---- end_checks.cc ----

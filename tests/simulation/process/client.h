@@ -38,6 +38,7 @@ struct ClientRecord {
   bool cancelled = false;
   bool stopped = false;  // Ended by its stop string.
   bool lost = false;     // Ended by the death of its gateway.
+  bool paused = false;
   bool degraded = false;
   std::vector<TokenId> ids;  // The generated ids.
   std::string authors;       // One byte per id, as on the wire.

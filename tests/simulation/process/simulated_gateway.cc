@@ -201,8 +201,9 @@ void SimulatedGateway::OnEvent(const LinkEvent& event) {
     return End(&record);
   }
   const auto generated = static_cast<int>(record.ids.size());
-  const bool pauses = record.plan.pauses_after >= 0 && generated >= record.plan.pauses_after;
-  if (pauses) record.plan.pauses_after = -1;
+  const bool pauses =
+      !record.paused && record.plan.pauses_after >= 0 && generated >= record.plan.pauses_after;
+  record.paused = record.paused || pauses;
   const absl::Duration reads_in =
       record.plan.reads_in + (pauses ? record.plan.pause : absl::ZeroDuration());
   events_->After(reads_in, [this, generation = generation_, handle = event.handle, now_committed] {

@@ -11,6 +11,7 @@ namespace {
 
 constexpr absl::Duration kBeat = absl::Seconds(1);
 constexpr absl::Duration kRedial = absl::Milliseconds(50);
+constexpr absl::Duration kRestart = absl::Seconds(1);
 constexpr absl::Duration kHalfOpen = absl::Seconds(15);
 // What a trouble leaves behind: a late heartbeat, frames under way.
 constexpr absl::Duration kAftermath = absl::Seconds(2);
@@ -101,6 +102,12 @@ void SimulatedWorker::Hang(absl::Duration time) {
   hung_until_ = std::max(hung_until_, events_->now() + time);
   Disturbed(hung_until_);
   GoOnAt(hung_until_);
+  KillIfStuck();
+}
+
+// Whoever watches the process sees that it hangs and is not attached, and ends it.
+void SimulatedWorker::KillIfStuck() {
+  if (wire_ == nullptr && !frozen() && events_->now() < hung_until_) Kill(kRestart);
 }
 
 void SimulatedWorker::Disturbed(absl::Time until) {
@@ -111,7 +118,8 @@ void SimulatedWorker::Disturbed(absl::Time until) {
 
 void SimulatedWorker::GoOnAt(absl::Time when) {
   events_->At(when, [this, generation = generation_] {
-    if (generation != generation_ || still()) return;
+    if (generation != generation_) return;
+    if (still()) return KillIfStuck();
     for (const wire::CommandFrame& frame : std::exchange(unread_, {})) {
       if (wire_ != nullptr) wire_->ClientDefers(-1);
       Apply(frame);
@@ -199,6 +207,7 @@ void SimulatedWorker::OnClosed() {
   scheduler_ = nullptr;
   if (still()) {
     closed_unread_ = true;  // It learns of it when it goes on.
+    KillIfStuck();
     return;
   }
   if (timeline_ != nullptr) timeline_->Note(process(), "finds its stream ended");

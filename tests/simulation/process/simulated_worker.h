@@ -89,6 +89,7 @@ class SimulatedWorker {
   void OnFrame(const wire::CommandFrame& frame);
   void Apply(const wire::CommandFrame& frame);
   void OnClosed();
+  void KillIfStuck();
   void GoOnAt(absl::Time when);
   void Disturbed(absl::Time until);
   void Pump();

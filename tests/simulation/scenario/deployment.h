@@ -25,6 +25,10 @@ struct Deployment {
   std::vector<std::unique_ptr<SimulatedGateway>> gateways;
 
   SimulatedScheduler& scheduler() const { return *address->current(); }
+  // The scheduler to which the name does not lead.
+  SimulatedScheduler* Spare() const {
+    return schedulers[address->current() == schedulers[0].get() ? 1 : 0].get();
+  }
   SimulatedWorker& WorkerAt(uint64_t pick) const { return *workers[pick % workers.size()]; }
   SimulatedGateway& GatewayAt(uint64_t pick) const { return *gateways[pick % gateways.size()]; }
 };

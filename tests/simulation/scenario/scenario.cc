@@ -116,7 +116,7 @@ Scenario DrawScenario(uint64_t seed) {
   scenario.seed = seed;
   scenario.options = DrawOptions(&random);
   if (random.Chance(0.2)) scenario.delays.slow_share = 0.2;
-  if (random.Chance(0.2)) scenario.delays.most_unread = static_cast<int>(random.Between(8, 40));
+  if (random.Chance(0.2)) scenario.delays.most_unread = static_cast<int>(random.Between(16, 64));
   DrawPolicy(&random, &scenario);
   DrawPairs(&random, &scenario);
   scenario.mode_varies = random.Chance(0.6);

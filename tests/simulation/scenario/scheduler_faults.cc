@@ -40,15 +40,15 @@ void Freeze(Deployment* deployment, const Fault& fault) {
   deployment->scheduler().Freeze(fault.lasts);
 }
 
-// A second scheduler begins while the first one lives, and for a while either may be dialled. Peers
-// that have heard the later term make the earlier one begin a term later still, and so to and fro.
+// The name leads to the second scheduler while the first one lives, and for a while either may be
+// dialled. Peers that have heard the later term make the earlier one begin a term later still, and
+// so to and fro.
 void TakeOver(Deployment* deployment, const Fault& fault) {
   SchedulerAddress* const address = deployment->address.get();
   SimulatedScheduler* const former = address->current();
-  const bool first_is_current = former == deployment->schedulers[0].get();
-  SimulatedScheduler* const next = deployment->schedulers[first_is_current ? 1 : 0].get();
-  if (next->running()) return;
-  next->Start(SkewOf(fault));
+  SimulatedScheduler* const next = deployment->Spare();
+  if (!next->running()) return;
+  deployment->timeline.Note(next->name(), "takes over");
   address->TakeOver(next, fault.pick % 2 == 0 ? 0.0 : 0.5);
   deployment->events.After(fault.lasts, [address, former] {
     if (address->current() == former) return;  // It has taken over again.
@@ -57,11 +57,20 @@ void TakeOver(Deployment* deployment, const Fault& fault) {
   });
 }
 
+// The second scheduler begins as a spare, and takes over at once or a good while later.
+void StartSpare(Deployment* deployment, const Fault& fault) {
+  SimulatedScheduler* const spare = deployment->Spare();
+  if (spare->running()) return;
+  spare->Start(SkewOf(fault));
+  const absl::Duration ahead = fault.pick % 3 == 0 ? absl::Seconds(5) : absl::ZeroDuration();
+  deployment->events.After(ahead, [deployment, fault] { TakeOver(deployment, fault); });
+}
+
 constexpr FaultKind kKinds[] = {
     {"scheduler dies", 3, Kill},
     {"scheduler is replaced in order", 1, Drain},
     {"scheduler is suspended", 1, Freeze},
-    {"second scheduler takes over", 1, TakeOver},
+    {"second scheduler takes over", 1, StartSpare},
 };
 
 }  // namespace

@@ -7,6 +7,9 @@
 namespace tokenrouter::simulation {
 namespace {
 
+// Longer than any request may take (answer_checks.cc).
+constexpr absl::Duration kForGood = absl::Minutes(30);
+
 absl::Duration DownFor(const Fault& fault) { return std::min(fault.lasts, absl::Seconds(2)); }
 
 void Kill(Deployment* deployment, const Fault& fault) {
@@ -29,9 +32,9 @@ void Freeze(Deployment* deployment, const Fault& fault) {
   deployment->WorkerAt(fault.pick).Freeze(fault.lasts);
 }
 
-// The loop stands still and the heartbeats go on; longer than the scheduler's patience if hard.
+// The loop stands still and the heartbeats go on: for a while, or until somebody notices.
 void Hang(Deployment* deployment, const Fault& fault) {
-  deployment->WorkerAt(fault.pick).Hang(fault.hard ? fault.lasts + absl::Seconds(11) : fault.lasts);
+  deployment->WorkerAt(fault.pick).Hang(fault.hard ? kForGood : fault.lasts);
 }
 
 void FailSteps(Deployment* deployment, const Fault& fault) {
