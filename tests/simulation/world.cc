@@ -9,6 +9,9 @@ namespace tokenrouter::simulation {
 namespace {
 
 constexpr absl::Duration kGiveUp = absl::Minutes(40);
+// After the last request ended and the last fault, until nothing is left of them anywhere: longer
+// than the end of a stream stays unnoticed, shorter than the timers of a request.
+constexpr absl::Duration kQuietWithin = absl::Seconds(60);
 constexpr absl::Duration kLongestMode = absl::Milliseconds(40);
 constexpr absl::Duration kResubmitAfter = absl::Milliseconds(300);
 // For so long a client that finds its request in flight tries again: longer than any stream of a
@@ -102,12 +105,17 @@ void World::Resubmit(const ClientRecord& record) {
   gateways[deployment_.random.Bits() % gateways.size()]->Run(plan, record.attempt + 1);
 }
 
-// No request is given up for an empty pool while a worker of that pool serves.
+// No request is given up for an empty pool while a worker of that pool serves, or is on its way
+// back though nothing happened to itself.
 void World::JudgeGivenUpPool(const SimulatedScheduler* scheduler, const std::string& pair,
                              Role role) {
   if (role == Role::kLarge && scenario_.classes_differ) return;  // Marked for another reason.
   for (const auto& worker : deployment_.workers) {
     if (worker->options().pair != pair || worker->options().role != role) continue;
+    const bool well = worker->troubles().well_since <= deployment_.events.now();
+    if (well && (worker->scheduler() == nullptr || worker->scheduler() == scheduler)) {
+      Complain(absl::StrCat("a pool was given up though ", worker->Describe(), " was well"));
+    }
     const absl::Time since = worker->troubles().serving_since;
     if (since == absl::InfiniteFuture() || worker->scheduler() != scheduler) continue;
     deployment_.events.After(kGivenUpMargin, [this, worker = worker.get(), since] {
@@ -151,8 +159,10 @@ WorldOutcome World::Run() {
     });
   }
   const absl::Time give_up = d.events.now() + scenario_.faults_within + kGiveUp;
+  absl::Time busy_until = faults_over;
   while (d.events.now() < faults_over || !Quiet()) {
-    if (!d.events.Step(give_up)) break;
+    if (clients_running_ > 0) busy_until = std::max(busy_until, d.events.now());
+    if (!d.events.Step(std::min(give_up, busy_until + kQuietWithin))) break;
   }
   WorldOutcome outcome = Count();
   for (const std::string& failure : {complaint_, CheckAnswers(), CheckEnd()}) {

@@ -51,6 +51,7 @@ void SimulatedWorker::Start() {
   WorkerCoreOptions options = setup_.core;
   options.worker_id = process();
   core_ = std::make_unique<WorkerCore>(options, engine_.get());
+  troubles_.well_since = std::max(troubles_.well_since, events_->now() + kAftermath);
   frozen_until_ = hung_until_ = absl::InfinitePast();
   pump_at_ = stops_at_ = absl::InfiniteFuture();
   closed_unread_ = false;
