@@ -84,7 +84,7 @@ uint64_t SchedulerLink::Submit(wire::GenerationSpec spec, std::vector<int32_t> i
   const bool posted = loop_.Post([this, handle, spec = std::move(spec), ids = std::move(ids),
                                   sink = std::move(sink)]() mutable {
     sinks_.emplace(handle, std::move(sink));
-    core_.Submit(handle, std::move(spec), std::move(ids), clock_->Now());
+    core_.requests().Submit(handle, std::move(spec), std::move(ids), clock_->Now());
     calls_.Entered(handle);
   });
   if (!posted) calls_.Entered(handle);
@@ -108,9 +108,9 @@ void SchedulerLink::Finish(uint64_t handle, wire::Finish finish) {
 
 void SchedulerLink::TakeCalls() {
   for (auto& [handle, call] : calls_.Take()) {
-    if (call.acknowledged > 0) core_.Acknowledge(handle, call.acknowledged);
-    if (call.finish) core_.Finish(handle, *std::move(call.finish));
-    if (call.cancelled) core_.Cancel(handle);
+    if (call.acknowledged > 0) core_.requests().Acknowledge(handle, call.acknowledged);
+    if (call.finish) core_.requests().Finish(handle, *std::move(call.finish));
+    if (call.cancelled) core_.requests().Cancel(handle);
     if (call.finish || call.cancelled) sinks_.erase(handle);
   }
 }
@@ -126,7 +126,7 @@ absl::Duration SchedulerLink::Pump() {
   if (gate_->lost.exchange(false)) DropStream("the link's mailbox was full");
   const absl::Time now = clock_->Now();
   core_.Tick(now);
-  if (core_.TakeDial(now)) Dial(now);
+  if (core_.TakeDial(now)) Dial();
   if (core_.TakeHangUp()) HangUp();
   WriteFrames(now);
   Dispatch();
@@ -134,7 +134,7 @@ absl::Duration SchedulerLink::Pump() {
   return std::max(core_.NextDeadline() - clock_->Now(), absl::ZeroDuration());
 }
 
-void SchedulerLink::Dial(absl::Time now) {
+void SchedulerLink::Dial() {
   const uint64_t attempt = ++attempt_;
   // A channel per attempt: gRPC's own backoff between attempts stays out of the way.
   const std::shared_ptr<wire::Scheduler::Stub> stub =
@@ -156,7 +156,7 @@ void SchedulerLink::Dial(absl::Time now) {
       Stream::Start([&stub](grpc::ClientContext* context,
                             Stream::Reactor* reactor) { stub->async()->Connect(context, reactor); },
                     std::move(handlers), kPendingFrames, kPendingBytes);
-  core_.OnConnected(now);
+  core_.OnConnected();
 }
 
 void SchedulerLink::OnClosed(uint64_t attempt, const absl::Status& status) {
@@ -207,8 +207,9 @@ void SchedulerLink::PublishHealth() {
   const LinkCounters& counters = core_.counters();
   if (counters.connects > published_.connects) {
     outage_logged_ = false;
-    LogInfo("scheduler_connected",
-            {{"target", target_}, {"term", core_.term()}, {"live", core_.live()}});
+    LogInfo("scheduler_connected", {{"target", target_},
+                                    {"term", core_.connection().term()},
+                                    {"live", core_.requests().live()}});
   }
   const auto add = [](prometheus::Counter* counter, uint64_t now, uint64_t before) {
     if (now > before) counter->Increment(static_cast<double>(now - before));
@@ -218,12 +219,12 @@ void SchedulerLink::PublishHealth() {
   add(&metrics_->dropped_duplicate, counters.dropped_duplicate, published_.dropped_duplicate);
   add(&metrics_->dropped_gap, counters.dropped_gap, published_.dropped_gap);
   add(&metrics_->dropped_term, counters.dropped_term, published_.dropped_term);
-  metrics_->link_up.Set(core_.up() ? 1 : 0);
+  metrics_->link_up.Set(core_.connection().up() ? 1 : 0);
   published_ = counters;
   MutexLock lock(&health_mutex_);
-  health_.up = core_.up();
-  health_.trouble = core_.up() ? "" : core_.WhyDown();
-  health_.pair = core_.pair_status();
+  health_.up = core_.connection().up();
+  health_.trouble = core_.connection().up() ? "" : core_.connection().WhyDown();
+  health_.pair = core_.connection().pair_status();
 }
 
 }  // namespace tokenrouter

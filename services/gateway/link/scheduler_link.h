@@ -62,7 +62,7 @@ class SchedulerLink final : public SchedulerPort {
   void WakeIf(bool needed);
   // All below run on the loop's thread.
   absl::Duration Pump();
-  void Dial(absl::Time now);
+  void Dial();
   void OnClosed(uint64_t attempt, const absl::Status& status);
   void WriteFrames(absl::Time now);
   void Dispatch();

@@ -5,6 +5,7 @@
 
 #include "libs/timing/redial_wait.h"
 #include "libs/tokens/frame_limit.h"
+#include "libs/tokens/protocol_version.h"
 #include "services/gateway/errors/api_error.h"
 
 namespace tokenrouter {
@@ -28,7 +29,7 @@ class SchedulerLinkCoreTest : public ::testing::Test {
   // Dials, greets and lets the scheduler of `term` answer.
   void ConnectTo(uint64_t term) {
     ASSERT_TRUE(core_.TakeDial(now_));
-    core_.OnConnected(now_);
+    core_.OnConnected();
     const auto hello = core_.TakeFrame(now_);
     ASSERT_TRUE(hello.has_value() && hello->has_hello());
     core_.OnFrame(Welcome(term), now_);
@@ -45,7 +46,7 @@ class SchedulerLinkCoreTest : public ::testing::Test {
   void Submit(uint64_t handle, std::vector<int32_t> prompt = {1, 2, 3}) {
     wire::GenerationSpec spec;
     spec.set_prompt_length(static_cast<int32_t>(prompt.size()));
-    core_.Submit(handle, spec, std::move(prompt), now_);
+    core_.requests().Submit(handle, spec, std::move(prompt), now_);
   }
 
   void Deliver(uint64_t handle, int32_t base, std::vector<int32_t> ids, bool finish = false,
@@ -90,7 +91,7 @@ TEST_F(SchedulerLinkCoreTest, SubmitsOnlyAfterTheWelcomeAndWithItsTerm) {
   Submit(1);
   EXPECT_FALSE(core_.TakeFrame(now_).has_value());
   ConnectTo(kTerm);
-  EXPECT_TRUE(core_.up());
+  EXPECT_TRUE(core_.connection().up());
   const auto frame = core_.TakeFrame(now_);
   ASSERT_TRUE(frame.has_value());
   EXPECT_EQ(frame->term(), kTerm);
@@ -111,7 +112,7 @@ TEST_F(SchedulerLinkCoreTest, DeliversChunksInOrderAndEndsWithTheFinish) {
   EXPECT_THAT(events[1].ids, ElementsAre(8, 9));
   EXPECT_EQ(events[1].entropies.size(), 2u);
   EXPECT_EQ(events[1].finish->position(), 6);
-  EXPECT_EQ(core_.live(), 0u);
+  EXPECT_EQ(core_.requests().live(), 0u);
 }
 
 TEST_F(SchedulerLinkCoreTest, DropsAndCountsWhatDoesNotFit) {
@@ -136,12 +137,12 @@ TEST_F(SchedulerLinkCoreTest, AcknowledgementsAreCumulativeAndAtMostOncePerInter
   Advance(absl::Seconds(1));
   core_.TakeFrame(now_);
   Deliver(1, 3, {7, 8, 9});
-  core_.Acknowledge(1, 4);
+  core_.requests().Acknowledge(1, 4);
   auto frame = core_.TakeFrame(now_);
   ASSERT_TRUE(frame.has_value());
   EXPECT_EQ(frame->acks(0).position(), 4);
-  core_.Acknowledge(1, 5);
-  core_.Acknowledge(1, 99);
+  core_.requests().Acknowledge(1, 5);
+  core_.requests().Acknowledge(1, 99);
   EXPECT_FALSE(core_.TakeFrame(now_).has_value());
   EXPECT_EQ(core_.NextDeadline(), now_ + absl::Milliseconds(2));
   Advance(absl::Milliseconds(2));
@@ -155,7 +156,7 @@ TEST_F(SchedulerLinkCoreTest, CancelIsSentAtOnceAndLateChunksAreDropped) {
   ConnectTo(kTerm);
   Submit(1);
   core_.TakeFrame(now_);
-  core_.Cancel(1);
+  core_.requests().Cancel(1);
   const auto frame = core_.TakeFrame(now_);
   ASSERT_TRUE(frame.has_value());
   EXPECT_EQ(frame->cancels(0).handle(), 1u);
@@ -165,7 +166,7 @@ TEST_F(SchedulerLinkCoreTest, CancelIsSentAtOnceAndLateChunksAreDropped) {
 
 TEST_F(SchedulerLinkCoreTest, CancelBeforeTheSubmitSendsNothing) {
   Submit(1);
-  core_.Cancel(1);
+  core_.requests().Cancel(1);
   ConnectTo(kTerm);
   EXPECT_FALSE(core_.TakeFrame(now_).has_value());
 }
@@ -176,11 +177,11 @@ TEST_F(SchedulerLinkCoreTest, FinishFoundByTheGatewayTravels) {
   core_.TakeFrame(now_);
   wire::Finish finish;
   finish.set_position(5);
-  core_.Finish(1, finish);
+  core_.requests().Finish(1, finish);
   const auto frame = core_.TakeFrame(now_);
   ASSERT_TRUE(frame.has_value());
   EXPECT_EQ(frame->finishes(0).finish().position(), 5);
-  EXPECT_EQ(core_.live(), 0u);
+  EXPECT_EQ(core_.requests().live(), 0u);
 }
 
 TEST_F(SchedulerLinkCoreTest, ResubmitsEverythingLiveAfterALoss) {
@@ -188,7 +189,7 @@ TEST_F(SchedulerLinkCoreTest, ResubmitsEverythingLiveAfterALoss) {
   Submit(1);
   core_.TakeFrame(now_);
   Deliver(1, 3, {7, 8});
-  core_.Acknowledge(1, 4);
+  core_.requests().Acknowledge(1, 4);
   core_.OnDisconnected(now_);
   EXPECT_FALSE(core_.TakeDial(now_)) << "backs off first";
   Advance(absl::Milliseconds(50));
@@ -213,7 +214,9 @@ TEST_F(SchedulerLinkCoreTest, SubmitsManyRequestsInFramesThatFit) {
   spec.set_prompt_length(1);
   for (int i = 0; i < 2048; ++i) spec.mutable_stop()->add_stop_ids(150000 + i);
   constexpr uint64_t kRequests = 2000;
-  for (uint64_t handle = 1; handle <= kRequests; ++handle) core_.Submit(handle, spec, {1}, now_);
+  for (uint64_t handle = 1; handle <= kRequests; ++handle) {
+    core_.requests().Submit(handle, spec, {1}, now_);
+  }
   ConnectTo(kTerm);
   uint64_t submitted = 0;
   for (auto frame = core_.TakeFrame(now_); frame; frame = core_.TakeFrame(now_)) {
@@ -292,7 +295,7 @@ TEST_F(SchedulerLinkCoreTest, AResubmitSaysWhatIsLeftOfTheDeadline) {
   wire::GenerationSpec spec;
   spec.set_prompt_length(1);
   spec.set_deadline_ms(3000);
-  core_.Submit(7, spec, {1}, now_);
+  core_.requests().Submit(7, spec, {1}, now_);
   EXPECT_EQ(core_.TakeFrame(now_)->submits(0).spec().deadline_ms(), 3000);
   Advance(absl::Milliseconds(1000));
   core_.OnDisconnected(now_);
@@ -306,7 +309,7 @@ TEST_F(SchedulerLinkCoreTest, ADeadlineEndsARequestThatWaitsForALink) {
   wire::GenerationSpec spec;
   spec.set_prompt_length(1);
   spec.set_deadline_ms(3000);
-  core_.Submit(7, spec, {1}, now_);
+  core_.requests().Submit(7, spec, {1}, now_);
   ASSERT_TRUE(core_.TakeFrame(now_).has_value());
   core_.OnDisconnected(now_);
   Advance(absl::Milliseconds(2999));
@@ -341,7 +344,7 @@ TEST_F(SchedulerLinkCoreTest, RefusesASchedulerOfAnOlderTerm) {
   core_.OnDisconnected(now_);
   Advance(absl::Seconds(1));
   ConnectTo(kTerm - 1);
-  EXPECT_FALSE(core_.up());
+  EXPECT_FALSE(core_.connection().up());
   EXPECT_TRUE(core_.TakeHangUp());
   EXPECT_FALSE(core_.TakeHangUp());
 }

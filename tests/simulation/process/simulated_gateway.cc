@@ -36,7 +36,8 @@ void SimulatedGateway::Start() {
 
 void SimulatedGateway::Kill() {
   if (link_ == nullptr) return;
-  if (timeline_ != nullptr) timeline_->Note(id(), "dies with ", link_->live(), " requests");
+  if (timeline_ != nullptr)
+    timeline_->Note(id(), "dies with ", link_->requests().live(), " requests");
   ++generation_;
   link_.reset();
   unread_.clear();
@@ -81,7 +82,7 @@ void SimulatedGateway::Run(const ClientPlan& plan, int attempt) {
       record.lost = true;
       return End(&record);
     }
-    link_->Submit(handle, record.plan.spec, record.plan.prompt, events_->now());
+    link_->requests().Submit(handle, record.plan.spec, record.plan.prompt, events_->now());
     Pump();
   });
 }
@@ -112,7 +113,7 @@ void SimulatedGateway::Dial() {
                       link_->OnDisconnected(events_->now());
                       Pump();
                     }});
-  link_->OnConnected(events_->now());
+  link_->OnConnected();
 }
 
 void SimulatedGateway::OnFrame(const wire::SchedulerFrame& frame) {
@@ -224,17 +225,17 @@ void SimulatedGateway::Read(uint64_t handle, Position position) {
   record.acknowledged = std::max(record.acknowledged, position);
   if (record.plan.cancels_after >= 0 && generated >= record.plan.cancels_after) {
     record.cancelled = true;
-    link_->Cancel(handle);
+    link_->requests().Cancel(handle);
     End(&record);
   } else if (record.plan.stops_after >= 0 && generated >= record.plan.stops_after) {
     record.stopped = true;
     wire::Finish finish;
     finish.set_position(record.plan.spec.prompt_length() + record.plan.stops_after);
     finish.set_reason(api::FINISH_REASON_STOP);
-    link_->Finish(handle, finish);
+    link_->requests().Finish(handle, finish);
     End(&record);
   } else {
-    link_->Acknowledge(handle, position);
+    link_->requests().Acknowledge(handle, position);
   }
   Pump();
 }
