@@ -31,9 +31,7 @@ DEVICE_USERS = (DEVICE_FOLDER, 'libs/worker/engines/torch_setup', 'tests/', 'too
 MANY_METHODS = {
     'libs/routing/algorithm.h': 'the whole contract of an algorithm on one page',
     'libs/torch_engine/model/ops.h': 'one method per operation of a decoder',
-    'services/gateway/link/scheduler_link_core.h': 'still one class for the link and its requests',
     'services/scheduler/core/scheduler_core.h': 'the whole scheduler, as its shell sees it',
-    'services/scheduler/pair_model/pair_model.h': 'still one class for what is seen and what is planned',
     'services/scheduler/workers/worker_directory.h': 'still one place for all that is known of a worker',
     'libs/weights/gguf/gguf_file.h': 'one typed getter per kind of metadata value',
     'services/scheduler/testing/scripted_scheduler.h': 'a double: one method per kind of frame',

@@ -46,7 +46,7 @@ ModeRule::Beginning ModeRule::AtAdmission(const wire::Submit& submit, RequestGra
   const int32_t remaining = spec.stop().max_new_tokens() - generated;
   if (!WantsLargeAlone(*pair, submit.ids_size(), remaining)) return {own};
   const bool asks = !state_->forced_mode;
-  if (asks && state_->ModelOf(*pair).ProbeDue(state_->now)) return {own, asks};
+  if (asks && state_->ModelOf(*pair).mode_choice().ProbeDue(state_->now)) return {own, asks};
   // Routed service can begin at once where the large side cannot.
   if (!HasLargeCapacity(*pair, submit.ids_size())) return {own, asks};
   return {WithLargeAloneWindow(std::move(own), state_->options.large_alone_window), asks};

@@ -123,14 +123,14 @@ TEST(ModeRule, AChangeOfModeIsFollowedAtTheEndOfTheWindow) {
 void TeachLargeAlone(PairModel* model, absl::Time from, absl::Time until) {
   for (int rows = 1; rows <= 16; rows *= 2) {
     for (const int ids : {1, 10}) {
-      model->ObserveStep(Role::kSmall, rows, rows * ids,
-                         absl::Milliseconds(10 + rows + rows * ids));
-      model->ObserveStep(Role::kLarge, rows, rows * ids,
-                         absl::Milliseconds(40 + .5 * rows + 3 * rows * ids));
+      model->mutable_seen().ObserveStep(Role::kSmall, rows, rows * ids,
+                                        absl::Milliseconds(10 + rows + rows * ids));
+      model->mutable_seen().ObserveStep(Role::kLarge, rows, rows * ids,
+                                        absl::Milliseconds(40 + .5 * rows + 3 * rows * ids));
     }
   }
-  model->SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
-  model->ObserveRows(Role::kSmall, 1000, 100);
+  model->mutable_seen().SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
+  model->mutable_seen().ObserveRows(Role::kSmall, 1000, 100);
   for (absl::Time now = from; now < until; now += absl::Milliseconds(10)) {
     const auto wanted = model->Wanted(32, now);
     if (wanted) model->Adopt(*MakePlan(*wanted), absl::Milliseconds(5), now);

@@ -45,16 +45,16 @@ void RowReportHandler::Learn(const RequestMachine& request, Role role, const wir
   const wire::Window::Kind window = request.grant().terms.window().kind();
   // A side that writes until the end decides nothing, and a credit-blocked report decided nothing.
   if (window == wire::Window::KIND_UNTIL_END || (row.ids_size() == 0 && !row.has_handoff())) return;
-  PairModel& model = state_->ModelOf(request.origin().pair);
+  PairObservations& seen = state_->ModelOf(request.origin().pair).mutable_seen();
   const auto own = static_cast<char>(AuthorOf(role));
   const auto written = std::count(row.authors().begin(), row.authors().end(), own);
   // The end of a large-only window says nothing about the algorithm.
   if (!request.grant().large_alone) {
-    model.ObserveRows(role, std::max<int64_t>(1, written + row.tail_size()), row.has_handoff());
+    seen.ObserveRows(role, std::max<int64_t>(1, written + row.tail_size()), row.has_handoff());
   }
   if (const int32_t verified = request.grant().terms.verify(); verified > 0) {
     const int64_t kept = row.ids_size() - written;
-    model.ObserveVerified(std::min<int64_t>(verified, kept + 1), std::min<int64_t>(verified, kept));
+    seen.ObserveVerified(std::min<int64_t>(verified, kept + 1), std::min<int64_t>(verified, kept));
   }
 }
 

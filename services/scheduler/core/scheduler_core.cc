@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "libs/status/check.h"
+#include "services/scheduler/pair_model/pair_report.h"
 
 namespace tokenrouter {
 
@@ -30,7 +31,8 @@ SchedulerCore::SchedulerCore(CoreOptions options, uint64_t term, Parts parts)
     grants_.Forget(request->origin().key);
     const int32_t generated = request->history().generated();
     if (request->service().placed) state_.retry.NoteEnd(state_.now);
-    if (generated > 0) state_.ModelOf(request->origin().pair).ObserveFinished(generated);
+    if (generated > 0)
+      state_.ModelOf(request->origin().pair).mutable_seen().ObserveFinished(generated);
     if (observe) observe(*request, state_.now);
   };
 }
@@ -228,7 +230,7 @@ void SchedulerCore::FillState(absl::Time now, wire::GetStateReply* reply) const 
     *reply->add_pairs() = gateways_.Status(pair);
     wire::PairModel* const model = reply->add_models();
     model->set_pair(state_.directory.pair(pair).name);
-    state_.ModelOf(pair).Fill(state_.requests.live(pair), now, model);
+    FillPairModel(state_.ModelOf(pair), state_.requests.live(pair), now, model);
     model->set_service_mode(state_.ModeOf(pair) == ServiceMode::kRouted ? "routed" : "large_alone");
   }
 }

@@ -68,19 +68,19 @@ void WorkerSessions::UpdateTopology(int pair) {
   const bool shared = state_->directory.SharesDevice(pair);
   const absl::Duration longest_lease =
       shared ? state_->options.lease_max : absl::InfiniteDuration();
-  state_->ModelOf(pair).SetTopology(shared,
-                                    std::min(state_->directory.MaxStep(pair), longest_lease));
+  state_->ModelOf(pair).mutable_seen().SetTopology(
+      shared, std::min(state_->directory.MaxStep(pair), longest_lease));
 }
 
 void WorkerSessions::Learn(const wire::WorkerHello& hello, int pair) {
-  PairModel& model = state_->ModelOf(pair);
+  PairObservations& seen = state_->ModelOf(pair).mutable_seen();
   UpdateTopology(pair);
   const Role role = CheckedRole(hello.role());
   // One worker's samples add nothing once others have served.
-  if (model.curve(role).observations() > hello.samples_size()) return;
+  if (seen.curve(role).observations() > hello.samples_size()) return;
   for (const wire::StepSample& sample : hello.samples()) {
-    model.ObserveStep(role, sample.rows(), sample.new_ids(),
-                      absl::Microseconds(sample.elapsed_us()));
+    seen.ObserveStep(role, sample.rows(), sample.new_ids(),
+                     absl::Microseconds(sample.elapsed_us()));
   }
 }
 
@@ -93,6 +93,7 @@ void WorkerSessions::Observe(AttachedWorker* worker, const wire::WorkerFrame& fr
     worker->free_blocks = frame.step().free_blocks();
     ++worker->steps;
     state_->ModelOf(worker->pair)
+        .mutable_seen()
         .ObserveStep(worker->role, frame.step().rows(), frame.step().new_ids(),
                      absl::Microseconds(frame.step().elapsed_us()));
   }

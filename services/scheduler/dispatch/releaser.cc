@@ -37,14 +37,14 @@ void Releaser::Decide(AttachedWorker* worker) {
 ReleaseDecision Releaser::Judge(const AttachedWorker& worker) {
   const BatchingPolicy policy = PolicyOf(*state_, worker.pair);
   if (!MayWait(policy)) return {.release = true};
-  const PairModel& model = state_->ModelOf(worker.pair);
+  const PairObservations& seen = state_->ModelOf(worker.pair).seen();
   const ReleaseRule rule = {.policy = policy,
-                            .small = &model.curve(Role::kSmall),
-                            .large = &model.curve(Role::kLarge),
-                            .routed = model.routed().mean(),
-                            .routed_lower = model.routed().Lower(),
-                            .returned = model.returned().mean(),
-                            .handoff_latency = model.handoff_latency()};
+                            .small = &seen.curve(Role::kSmall),
+                            .large = &seen.curve(Role::kLarge),
+                            .routed = seen.routed().mean(),
+                            .routed_lower = seen.routed().Lower(),
+                            .returned = seen.returned().mean(),
+                            .handoff_latency = seen.handoff_latency()};
   rows_.clear();
   for (const auto& [key, row] : worker.releasable) {
     const RequestMachine& request = *state_->requests.Find(key);

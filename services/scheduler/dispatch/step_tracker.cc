@@ -19,7 +19,7 @@ void StepTracker::LearnHandoffLatency(const AttachedWorker& worker,
   const absl::Duration latency = state_->now - since - absl::Microseconds(report.elapsed_us());
   // A latency longer than the step means that another step has ended.
   if (latency > absl::Microseconds(report.elapsed_us())) return;
-  state_->ModelOf(worker.pair).ObserveHandoff(latency);
+  state_->ModelOf(worker.pair).mutable_seen().ObserveHandoff(latency);
 }
 
 void StepTracker::Ended(AttachedWorker* worker, const wire::StepReport& report) {
@@ -60,7 +60,7 @@ void StepTracker::Predict(const AttachedWorker& worker, RunningStep* step) const
         std::min<absl::Duration>(step->predicted, std::max(least, absl::Microseconds(most)));
   }
   if (step->predicted > absl::ZeroDuration() && worker.step_from_idle) {
-    step->predicted += state_->ModelOf(worker.pair).handoff_latency();
+    step->predicted += state_->ModelOf(worker.pair).seen().handoff_latency();
   }
 }
 

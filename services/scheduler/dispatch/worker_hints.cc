@@ -10,7 +10,7 @@ void WorkerHints::SendDeferral() {
     const auto& workers = state_->directory.pair(pair).workers[Index(Role::kSmall)];
     if (workers.empty()) continue;
     const wire::Deferral rule = DeferralOf(
-        PolicyOf(*state_, pair), state_->ModelOf(pair).curve(Role::kLarge).RelativeSpread(),
+        PolicyOf(*state_, pair), state_->ModelOf(pair).seen().curve(Role::kLarge).RelativeSpread(),
         state_->options.defer_cap);
     for (const StreamId stream : workers) {
       AttachedWorker* const small = state_->directory.Find(stream);
@@ -67,7 +67,8 @@ void WorkerHints::SendPeerStep(AttachedWorker* small) {
   step->set_seq(++told.steps);
   if (!relevant) return;
   told.since = relevant->step.since;
-  const double returns = state_->ModelOf(small->pair).returned().mean() * relevant->rows_from_here;
+  const double returns =
+      state_->ModelOf(small->pair).seen().returned().mean() * relevant->rows_from_here;
   step->set_batch(batch);
   step->set_expected_returns(static_cast<int32_t>(std::lround(returns)));
   step->set_elapsed_us(absl::ToInt64Microseconds(state_->now - relevant->step.since));

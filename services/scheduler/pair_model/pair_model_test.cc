@@ -12,8 +12,8 @@ constexpr absl::Time kStart = absl::UnixEpoch();
 void Teach(PairModel* model, Role role, double base, double row, double id) {
   for (int rows = 1; rows <= 16; rows *= 2) {
     for (const int ids : {1, 10}) {
-      model->ObserveStep(role, rows, rows * ids,
-                         absl::Milliseconds(base + row * rows + id * rows * ids));
+      model->mutable_seen().ObserveStep(role, rows, rows * ids,
+                                        absl::Milliseconds(base + row * rows + id * rows * ids));
     }
   }
 }
@@ -23,8 +23,8 @@ PairModel Taught() {
   PairModel model{PairModelOptions{}};
   Teach(&model, Role::kSmall, 10, 1, 1);
   Teach(&model, Role::kLarge, 40, .5, 3);
-  model.SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
-  model.ObserveRows(Role::kSmall, 1000, 100);
+  model.mutable_seen().SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
+  model.mutable_seen().ObserveRows(Role::kSmall, 1000, 100);
   return model;
 }
 
@@ -52,7 +52,7 @@ TEST(PairModelTest, WantsNoPlanBeforeBothCurvesAreKnown) {
 
 TEST(PairModelTest, ASharedDeviceHasAThresholdBeforeAnyPlan) {
   PairModel model{PairModelOptions{}};
-  model.SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
+  model.mutable_seen().SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
   EXPECT_EQ(model.Policy(10).m_large, 4);
   EXPECT_EQ(model.Policy(0).m_large, 1);
 }
@@ -69,13 +69,13 @@ TEST(PairModelTest, ALoadThatComesBackNeedsNoNewPlan) {
   Serve(&model, 2, kStart, kStart + absl::Seconds(5));
   Serve(&model, 16, kStart + absl::Seconds(5), kStart + absl::Seconds(10));
   EXPECT_EQ(Serve(&model, 2, kStart + absl::Seconds(10), kStart + absl::Seconds(12)), 0);
-  EXPECT_EQ(model.plan()->inputs.requests, 2);
+  EXPECT_EQ(model.plans().plan()->inputs.requests, 2);
 }
 
 TEST(PairModelTest, PlansAnewWhenTheAlgorithmRoutesMore) {
   PairModel model = Taught();
   Serve(&model, 8, kStart, kStart + absl::Seconds(1));
-  model.ObserveRows(Role::kSmall, 2000, 800);
+  model.mutable_seen().ObserveRows(Role::kSmall, 2000, 800);
   EXPECT_EQ(Serve(&model, 8, kStart + absl::Seconds(1), kStart + absl::Seconds(2)), 1);
 }
 
@@ -83,7 +83,7 @@ TEST(PairModelTest, RatesThatMoveWhileAPlanIsMadeAskForAnother) {
   PairModel model = Taught();
   const auto wanted = model.Wanted(8, kStart);
   ASSERT_TRUE(wanted.has_value());
-  model.ObserveRows(Role::kSmall, 2000, 800);
+  model.mutable_seen().ObserveRows(Role::kSmall, 2000, 800);
   model.Adopt(*MakePlan(*wanted), absl::Milliseconds(5), kStart + absl::Milliseconds(50));
   EXPECT_TRUE(model.Wanted(8, kStart + absl::Seconds(1)).has_value());
 }
@@ -107,7 +107,7 @@ TEST(PairModelTest, ServesLargeOnlyWhereTheLargeModelIsBoundByCompute) {
   EXPECT_EQ(model.mode(), ServiceMode::kRouted);
   Serve(&model, 32, kStart + absl::Seconds(1), kStart + absl::Seconds(5));
   EXPECT_EQ(model.mode(), ServiceMode::kLargeAlone);
-  EXPECT_GE(model.mode_switches(), 1u);
+  EXPECT_GE(model.mode_choice().switches(), 1u);
   Serve(&model, 1, kStart + absl::Seconds(5), kStart + absl::Seconds(6.5));
   EXPECT_EQ(model.mode(), ServiceMode::kRouted) << "a load that has fallen is followed soon";
 }
@@ -116,10 +116,11 @@ TEST(PairModelTest, StaysRoutedWhileACurveIsUnsure) {
   PairModel model{PairModelOptions{}};
   Teach(&model, Role::kSmall, 10, 2, 0);
   for (const int rows : {1, 1, 2}) {
-    model.ObserveStep(Role::kLarge, rows, 4 * rows, absl::Milliseconds(rows == 2 ? 30 : 60));
+    model.mutable_seen().ObserveStep(Role::kLarge, rows, 4 * rows,
+                                     absl::Milliseconds(rows == 2 ? 30 : 60));
   }
   Serve(&model, 16, kStart, kStart + absl::Seconds(5));
-  EXPECT_TRUE(model.plan().has_value());
+  EXPECT_TRUE(model.plans().plan().has_value());
   EXPECT_EQ(model.mode(), ServiceMode::kRouted);
 }
 
@@ -127,8 +128,8 @@ TEST(PairModelTest, StaysRoutedUntilItHasSeenTheAlgorithm) {
   PairModel model{PairModelOptions{}};
   Teach(&model, Role::kSmall, 10, 2, 0);
   Teach(&model, Role::kLarge, 40, .5, 3);
-  model.SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
-  model.ObserveRows(Role::kSmall, 10, 9);
+  model.mutable_seen().SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
+  model.mutable_seen().ObserveRows(Role::kSmall, 10, 9);
   Serve(&model, 16, kStart, kStart + absl::Seconds(5));
   EXPECT_EQ(model.mode(), ServiceMode::kRouted);
 }
@@ -147,7 +148,7 @@ TEST(PairModelTest, LeavesAModeThatYieldsLessThanItsPlanSaid) {
   absl::Time now = kStart;
   Serve(&model, 1, kStart, now += absl::Seconds(1));
   ASSERT_EQ(model.mode(), ServiceMode::kRouted);
-  const ModePrediction promised = model.plan()->prediction;
+  const ModePrediction promised = model.plans().plan()->prediction;
   for (int second = 0; second < 20; ++second) {
     const bool routed = model.mode() == ServiceMode::kRouted;
     const double committed = routed ? .25 * promised.routed_per_s : promised.large_alone_per_s;
@@ -155,7 +156,8 @@ TEST(PairModelTest, LeavesAModeThatYieldsLessThanItsPlanSaid) {
     Serve(&model, 1, now, now + absl::Seconds(1));
     now += absl::Seconds(1);
   }
-  EXPECT_LT(model.rates().Measured(ServiceMode::kRouted, 1), .6 * promised.routed_per_s);
+  EXPECT_LT(model.mode_choice().rates().Measured(ServiceMode::kRouted, 1),
+            .6 * promised.routed_per_s);
   EXPECT_EQ(model.mode(), ServiceMode::kLargeAlone);
 }
 
@@ -177,8 +179,9 @@ TEST(PairModelTest, PromptsCountInWhatAModeIsPredictedToMake) {
   Serve(&long_answers, 1, kStart, kStart + absl::Seconds(1));
   EXPECT_EQ(short_answers.mode(), ServiceMode::kLargeAlone);
   EXPECT_EQ(long_answers.mode(), ServiceMode::kRouted);
-  EXPECT_EQ(short_answers.plan()->prediction.Better(), ServiceMode::kRouted) << "decoding alone";
-  for (int i = 0; i < 1000; ++i) short_answers.ObserveFinished(200);
+  EXPECT_EQ(short_answers.plans().plan()->prediction.Better(), ServiceMode::kRouted)
+      << "decoding alone";
+  for (int i = 0; i < 1000; ++i) short_answers.mutable_seen().ObserveFinished(200);
   Serve(&short_answers, 1, kStart + absl::Seconds(1), kStart + absl::Seconds(5));
   EXPECT_EQ(short_answers.mode(), ServiceMode::kRouted) << "its limits were far from its lengths";
 }
@@ -195,8 +198,8 @@ TEST(PairModelTest, WaitsForNoMoreRowsThanAStepMayTake) {
   PairModel model = Taught();
   Serve(&model, 16, kStart, kStart + absl::Seconds(1));
   ASSERT_GT(model.Policy(16).m_large, 1);
-  const double one_row = model.PredictMs(Role::kLarge, 1, 10);
-  model.SetTopology(/*shared_device=*/true, absl::Milliseconds(1.2 * one_row));
+  const double one_row = model.seen().PredictMs(Role::kLarge, 1, 10);
+  model.mutable_seen().SetTopology(/*shared_device=*/true, absl::Milliseconds(1.2 * one_row));
   Serve(&model, 16, kStart + absl::Seconds(1), kStart + absl::Seconds(2));
   EXPECT_EQ(model.Policy(16).m_large, 1) << "a plan is made anew when that changes";
 }
@@ -212,21 +215,6 @@ TEST(PairModelTest, BothThresholdsOfAStaticPlanScale) {
   EXPECT_EQ(model.Policy(40).m_large, 26);
   EXPECT_EQ(model.Policy(3).m_small, 1);
   EXPECT_EQ(model.Policy(3).m_large, 2);
-}
-
-TEST(PairModelTest, ReportsItsEstimates) {
-  PairModel model = Taught();
-  Serve(&model, 8, kStart, kStart + absl::Seconds(1));
-  model.ObserveHandoff(absl::Milliseconds(2));
-  wire::PairModel report;
-  model.Fill(8, kStart + absl::Seconds(2), &report);
-  EXPECT_NEAR(report.small().base_ms() + report.small().row_ms() + report.small().id_ms(), 12, .1);
-  EXPECT_NEAR(report.routed().mean(), .1, .01);
-  EXPECT_LT(report.routed().lower(), .1);
-  EXPECT_DOUBLE_EQ(report.handoff_latency_ms(), 2);
-  EXPECT_EQ(report.plan().requests(), 8);
-  EXPECT_GT(report.plan().routed_per_s(), 0);
-  EXPECT_FALSE(report.policy().empty());
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ std::optional<LargeKvAdmission::Victims> LargeKvAdmission::VictimsOn(const Attac
     for (const auto& [key, place] : worker.kv.reservations()) consider(key, place);
   }
   terms.residents = worker.kv.size();
-  terms.id_ms = state_->ModelOf(worker.pair).curve(Role::kLarge).coefficients().LateIdMs();
+  terms.id_ms = state_->ModelOf(worker.pair).seen().curve(Role::kLarge).coefficients().LateIdMs();
   terms.rebuild_share = state_->options.rebuild_share;
   Victims victims;
   for (const size_t index : ChooseVictims(candidates, terms)) {

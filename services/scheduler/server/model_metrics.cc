@@ -36,7 +36,7 @@ void ModelMetrics::AddCurve(const std::string& pair, Role role, Metrics* metrics
     metrics->numbers.push_back(
         {&AddGauge(registry_, std::string(kPrefix) + name, help,
                    {{"pair", pair}, {"role", RoleName(role)}}),
-         [role, read](const Reading& reading) { return read(reading.model.curve(role)); }});
+         [role, read](const Reading& reading) { return read(reading.model.seen().curve(role)); }});
   };
   add("model_step_base_seconds", "Estimated fixed time of a step",
       [](const StepTimeEstimator& c) { return c.coefficients().base_ms * kSecondsPerMs; });
@@ -52,23 +52,24 @@ void ModelMetrics::AddCurve(const std::string& pair, Role role, Metrics* metrics
 
 void ModelMetrics::AddRates(const std::string& pair, Metrics* metrics) {
   const auto add = [&](const char* name, const char* help,
-                       const RateEstimator& (PairModel::*rate)() const) {
+                       const RateEstimator& (PairObservations::*rate)() const) {
     const auto bound = [&](const char* which, double (RateEstimator::*read)() const) {
-      metrics->numbers.push_back(
-          {&AddGauge(registry_, std::string(kPrefix) + name, help,
-                     {{"pair", pair}, {"bound", which}}),
-           [rate, read](const Reading& reading) { return ((reading.model.*rate)().*read)(); }});
+      metrics->numbers.push_back({&AddGauge(registry_, std::string(kPrefix) + name, help,
+                                            {{"pair", pair}, {"bound", which}}),
+                                  [rate, read](const Reading& reading) {
+                                    return ((reading.model.seen().*rate)().*read)();
+                                  }});
     };
     bound("mean", &RateEstimator::mean);
     bound("lower", &RateEstimator::Lower);
     bound("upper", &RateEstimator::Upper);
   };
   add("model_routed_ratio", "r: share of small rows that hand off to the large side",
-      &PairModel::routed);
+      &PairObservations::routed);
   add("model_returned_ratio", "q: share of large rows that hand off to the small side",
-      &PairModel::returned);
+      &PairObservations::returned);
   add("model_acceptance_ratio", "Share of verified tentative tokens that were accepted",
-      &PairModel::acceptance_rate);
+      &PairObservations::acceptance_rate);
 }
 
 void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
@@ -79,7 +80,7 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
   };
   add("model_handoff_latency_seconds",
       "From the end of a step on one side until its row can run on the other", {},
-      [](const Reading& r) { return absl::ToDoubleSeconds(r.model.handoff_latency()); });
+      [](const Reading& r) { return absl::ToDoubleSeconds(r.model.seen().handoff_latency()); });
   add("model_large_alone", "1 while new requests get large-only service", {},
       [](const Reading& r) { return r.model.mode() == ServiceMode::kLargeAlone ? 1.0 : 0.0; });
   add("model_threshold_rows", "Large rows that a shared device or a static plan waits for", {},
@@ -93,25 +94,25 @@ void ModelMetrics::AddPlan(const std::string& pair, Metrics* metrics) {
   by_mode("model_predicted_tokens_per_second",
           "Predicted by the last plan, with the prompts of recent requests",
           [](const Reading& r, ServiceMode mode) {
-            if (!r.model.plan()) return 0.0;
+            if (!r.model.plans().plan()) return 0.0;
             const ModePrediction prediction = r.model.Prediction();
             return mode == ServiceMode::kRouted ? prediction.routed_per_s
                                                 : prediction.large_alone_per_s;
           });
   by_mode("model_measured_tokens_per_second", "Measured at a load like the present one; 0: not yet",
           [](const Reading& r, ServiceMode mode) {
-            return r.model.rates().Measured(mode, r.live).value_or(0);
+            return r.model.mode_choice().rates().Measured(mode, r.live).value_or(0);
           });
   const auto count = [&](const char* name, const char* help, auto read) {
     metrics->totals.push_back(
         {&AddCounter(registry_, std::string(kPrefix) + name, help, {{"pair", pair}}), read});
   };
   count("plans_total", "Plans made in the background",
-        [](const PairModel& m) { return static_cast<double>(m.plans()); });
+        [](const PairModel& m) { return static_cast<double>(m.plans().made()); });
   count("plan_cpu_seconds_total", "Processor time spent on plans",
-        [](const PairModel& m) { return absl::ToDoubleSeconds(m.planning_time()); });
+        [](const PairModel& m) { return absl::ToDoubleSeconds(m.plans().planning_time()); });
   count("mode_switches_total", "Changes between routed and large-only service",
-        [](const PairModel& m) { return static_cast<double>(m.mode_switches()); });
+        [](const PairModel& m) { return static_cast<double>(m.mode_choice().switches()); });
 }
 
 }  // namespace tokenrouter

@@ -29,7 +29,7 @@ BatchingPolicy PolicyOf(const CoreState& state, int pair) {
   if (options.batching.kind != BatchingPolicy::Kind::kModel) return options.batching;
   const PairModel& model = state.ModelOf(pair);
   BatchingPolicy policy = model.Policy(ActiveRequests(state, pair));
-  if (options.shared_threshold > 0 && model.shared_device()) {
+  if (options.shared_threshold > 0 && model.seen().topology().shared_device) {
     policy.kind = BatchingPolicy::Kind::kModel;
     policy.m_large = options.shared_threshold;
   }
@@ -38,7 +38,8 @@ BatchingPolicy PolicyOf(const CoreState& state, int pair) {
 
 absl::Duration PredictStep(const CoreState& state, const AttachedWorker& worker, int32_t rows,
                            int64_t new_ids) {
-  return absl::Milliseconds(state.ModelOf(worker.pair).PredictMs(worker.role, rows, new_ids));
+  return absl::Milliseconds(
+      state.ModelOf(worker.pair).seen().PredictMs(worker.role, rows, new_ids));
 }
 
 void RestartQueueTimers(const CoreState& state, AttachedWorker* worker) {
