@@ -10,6 +10,13 @@ const char* FinishReasonName(FinishReason reason) {
   return kNames[static_cast<size_t>(reason)];
 }
 
+void AddEosIds(std::span<const TokenId> eos_ids, StopRules* rules) {
+  std::vector<TokenId>& ids = rules->stop_ids;
+  ids.insert(ids.end(), eos_ids.begin(), eos_ids.end());
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
 FinishReason CheckStop(const StopRules& rules, TokenId id, int32_t generated) {
   const bool is_stop =
       !rules.ignore_eos && generated >= rules.min_new_tokens &&

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "libs/tokens/token_types.h"
@@ -22,6 +23,9 @@ struct StopRules {
   int32_t min_new_tokens = 0;     // Stop ids end nothing (and are masked) before this many tokens.
   int32_t max_new_tokens = 1;     // >= 1.
 };
+
+// Adds the end-of-sequence ids of the models. Afterwards the stop ids are in order, each once.
+void AddEosIds(std::span<const TokenId> eos_ids, StopRules* rules);
 
 // Why committing `id` as generated token number `generated` (1 for the first) ends the request;
 // kNone: it continues.

@@ -24,6 +24,12 @@ TEST(StopRulesTest, IgnoresStopIdsWhenAskedOrBeforeTheMinimum) {
   EXPECT_EQ(CheckStop(rules, 5, 3), FinishReason::kStop);
 }
 
+TEST(StopRulesTest, TheIdsOfTheModelsJoinThoseOfTheRequest) {
+  StopRules rules{.stop_ids = {9, 5}};
+  AddEosIds(std::vector<TokenId>{7, 5}, &rules);
+  EXPECT_EQ(rules.stop_ids, (std::vector<TokenId>{5, 7, 9}));
+}
+
 TEST(StopRulesTest, NamesEveryReason) {
   EXPECT_STREQ(FinishReasonName(FinishReason::kNone), "none");
   EXPECT_STREQ(FinishReasonName(FinishReason::kStop), "stop");

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "libs/routing/wire_records.h"
 #include "libs/routing/wire_types.h"
 #include "libs/status/check.h"
 
@@ -51,9 +52,9 @@ class RowResolver {
     sequence_.track.CutTail(before + keep);
     outcome_.valid_kv = sequence_.track.size();
     for (int32_t i = 0; i < keep; ++i) {
-      TokenRecord& note = sequence_.track.tail_note(before + i);
-      note.entropy = choices[i].signals.entropy;  // The verifier's: the draft's are not sent.
-      note.logprob = choices[i].logprob;
+      TokenRecord& record = sequence_.track.tail_record(before + i);
+      record.entropy = choices[i].signals.entropy;  // The verifier's: the draft's are not sent.
+      record.logprob = choices[i].logprob;
     }
     CommitTail();
     return keep;
@@ -104,24 +105,20 @@ class RowResolver {
   }
 
   void Append(const Choice& choice) {
-    sequence_.track.AppendTentative(choice.id, {.author = AuthorOf(limits_.role),
-                                                .entropy = choice.signals.entropy,
-                                                .logprob = choice.logprob});
+    sequence_.track.AppendTentative({.id = choice.id,
+                                     .author = AuthorOf(limits_.role),
+                                     .entropy = choice.signals.entropy,
+                                     .logprob = choice.logprob});
   }
 
   // Commits the tail up to the first id that ends the request; what follows that id is dropped.
   void CommitTail() {
     WorkerHistory& track = sequence_.track;
     while (!track.tail().empty()) {
-      const TokenId id = track.tail().front();
-      const TokenRecord note = track.tail_note(0);
-      track.CommitFirst();
+      const TokenRecord record = track.CommitFirst();
       ++outcome_.committed;
-      outcome_.report.add_ids(id);
-      outcome_.report.mutable_authors()->push_back(static_cast<char>(note.author));
-      outcome_.report.add_entropies(note.entropy);
-      outcome_.report.add_logprobs(note.logprob);
-      const FinishReason reason = ReasonAt(id, track.committed());
+      AddRecord(record, &outcome_.report);
+      const FinishReason reason = ReasonAt(record.id, track.committed());
       if (reason != FinishReason::kNone) return Finish(reason);
     }
   }

@@ -50,10 +50,7 @@ absl::Status ReadSpec(const wire::GenerationSpec& spec, const SequenceLimits& li
                                                            ParametersFromWire(spec.routing())));
   TR_ASSIGN_OR_RETURN(sequence->sampling.parameters, FromWire(spec.sampling(), spec.choice()));
   TR_ASSIGN_OR_RETURN(sequence->stop, FromWire(spec.stop()));
-  std::vector<TokenId>& stop_ids = sequence->stop.stop_ids;
-  stop_ids.insert(stop_ids.end(), limits.stop_ids.begin(), limits.stop_ids.end());
-  std::sort(stop_ids.begin(), stop_ids.end());
-  stop_ids.erase(std::unique(stop_ids.begin(), stop_ids.end()), stop_ids.end());
+  AddEosIds(limits.stop_ids, &sequence->stop);
   if (spec.prompt_length() < 1 || spec.prompt_length() > limits.context_limit) {
     return absl::InvalidArgumentError(absl::StrCat("prompt_length is ", spec.prompt_length(),
                                                    "; allowed: 1 to the context limit of ",
@@ -63,7 +60,7 @@ absl::Status ReadSpec(const wire::GenerationSpec& spec, const SequenceLimits& li
   sequence->defer = {.one_wait = BoundOf(spec.max_defer_ms()),
                      .first_token = BoundOf(spec.ttft_slo_ms()),
                      .between_tokens = BoundOf(spec.token_slo_ms())};
-  sequence->sampling.stop_ids = stop_ids;
+  sequence->sampling.stop_ids = sequence->stop.stop_ids;
   // Masked while the number of the generated token, counted from 1, is below min_new_tokens.
   const int32_t masked = std::clamp(sequence->stop.min_new_tokens - 1, 0, limits.context_limit);
   sequence->sampling.mask_stop_ids_before = sequence->prompt_length + masked;

@@ -17,34 +17,39 @@ void WorkerHistory::Extend(Position base, std::span<const TokenId> ids, int32_t 
                            Author tail_author) {
   TR_CHECK(base >= 0 && base <= size()) << "base " << base << " of " << size();
   const Position old_committed = committed_;
-  const std::vector<TokenRecord> old_notes = std::move(tail_notes_);
+  const std::vector<TokenRecord> old_records = std::move(tail_records_);
   stable_ = std::min(stable_, base);
   ids_.resize(base);
   ids_.insert(ids_.end(), ids.begin(), ids.end());
   TR_CHECK(tail >= 0 && tail <= size()) << "tail " << tail << " of " << size();
   committed_ = size() - tail;
-  tail_notes_.assign(tail, TokenRecord{.author = tail_author});
+  tail_records_.clear();
+  for (Position position = committed_; position < size(); ++position) {
+    tail_records_.push_back({.id = ids_[position], .author = tail_author});
+  }
   for (Position position = std::max(committed_, old_committed); position < base; ++position) {
-    tail_notes_[position - committed_] = old_notes[position - old_committed];
+    tail_records_[position - committed_] = old_records[position - old_committed];
   }
 }
 
-void WorkerHistory::AppendTentative(TokenId id, const TokenRecord& note) {
-  ids_.push_back(id);
-  tail_notes_.push_back(note);
+void WorkerHistory::AppendTentative(const TokenRecord& record) {
+  ids_.push_back(record.id);
+  tail_records_.push_back(record);
 }
 
 void WorkerHistory::CutTail(int32_t keep) {
   TR_CHECK(keep >= 0 && committed_ + keep <= size()) << "keep " << keep;
   stable_ = std::min(stable_, committed_ + keep);
   ids_.resize(committed_ + keep);
-  tail_notes_.resize(keep);
+  tail_records_.resize(keep);
 }
 
-void WorkerHistory::CommitFirst() {
-  TR_CHECK(!tail_notes_.empty());
+TokenRecord WorkerHistory::CommitFirst() {
+  TR_CHECK(!tail_records_.empty());
+  const TokenRecord first = tail_records_.front();
   ++committed_;
-  tail_notes_.erase(tail_notes_.begin());
+  tail_records_.erase(tail_records_.begin());
+  return first;
 }
 
 void WorkerHistory::UpdateCounts(Position prompt_length, Position until,

@@ -1,5 +1,5 @@
 // WorkerHistory is what a worker knows of one request's history: committed ids, then a tentative
-// tail with the notes that are reported once its ids are committed. It also keeps the counts that
+// tail with the records that are reported once they are committed. It also keeps the counts that
 // penalties need, so that a step costs nothing that grows with the context.
 // Ownership: owns its vectors. Threads: not thread-safe; lives with the sequence.
 // Units: positions are canonical, prompt included. Entropies are nats.
@@ -11,16 +11,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "libs/tokens/token_record.h"
 #include "libs/tokens/token_types.h"
 
 namespace tokenrouter {
-
-// What is reported with an id once it is committed.
-struct TokenRecord {
-  Author author = Author::kSmall;
-  float entropy = 0;  // Of the distribution that wrote or verified it; 0 while unknown.
-  float logprob = 0;
-};
 
 class WorkerHistory {
  public:
@@ -28,16 +22,16 @@ class WorkerHistory {
   // the length of the prefix that did not change.
   Position Replace(std::span<const TokenId> ids, int32_t tail, Author tail_author);
   // Cuts to `base`, appends `ids`; the last `tail` ids are tentative. A tentative id that was here
-  // before keeps its note, others are by `tail_author`. REQUIRES: 0 <= base <= size().
+  // before keeps its record, others are by `tail_author`. REQUIRES: 0 <= base <= size().
   void Extend(Position base, std::span<const TokenId> ids, int32_t tail, Author tail_author);
 
   // Appends to the tail.
-  void AppendTentative(TokenId id, const TokenRecord& note);
+  void AppendTentative(const TokenRecord& record);
   // Cuts the tail to its first `keep` ids.
   void CutTail(int32_t keep);
-  // The first tentative id becomes committed. REQUIRES: the tail is not empty.
-  void CommitFirst();
-  TokenRecord& tail_note(int32_t index) { return tail_notes_[index]; }
+  // The first tentative id becomes committed; returns its record. REQUIRES: the tail is not empty.
+  TokenRecord CommitFirst();
+  TokenRecord& tail_record(int32_t index) { return tail_records_[index]; }
 
   std::span<const TokenId> ids() const { return ids_; }
   Position size() const { return static_cast<Position>(ids_.size()); }
@@ -52,7 +46,7 @@ class WorkerHistory {
  private:
   std::vector<TokenId> ids_;
   Position committed_ = 0;
-  std::vector<TokenRecord> tail_notes_;  // One per tentative id.
+  std::vector<TokenRecord> tail_records_;  // One per tentative id.
   // Ids that are in the caller's counts; kept apart from ids_, so that a cut can be undone there.
   std::vector<TokenId> counted_;
   // Up to this position nothing has changed since they were counted, so a step compares only what

@@ -18,7 +18,7 @@ TEST(TokenTrackTest, ReplaceReturnsTheUnchangedPrefix) {
   EXPECT_EQ(track.Replace(std::vector<TokenId>{1, 2, 4, 5}, 1, Author::kLarge), 2);
   EXPECT_THAT(Ids(track.ids()), ElementsAre(1, 2, 4, 5));
   EXPECT_EQ(track.committed(), 3);
-  EXPECT_EQ(track.tail_note(0).author, Author::kLarge);
+  EXPECT_EQ(track.tail_record(0).author, Author::kLarge);
   EXPECT_EQ(track.Replace(std::vector<TokenId>{1}, 0, Author::kLarge), 1);
   EXPECT_EQ(track.size(), 1);
 }
@@ -26,19 +26,19 @@ TEST(TokenTrackTest, ReplaceReturnsTheUnchangedPrefix) {
 TEST(TokenTrackTest, ExtendKeepsTheNotesOfWhatWasTentativeBefore) {
   WorkerHistory track;
   track.Replace(std::vector<TokenId>{1}, 0, Author::kSmall);
-  track.AppendTentative(2, {.author = Author::kSmall, .entropy = 0.5f});
-  track.AppendTentative(3, {.author = Author::kSmall, .entropy = 0.7f});
+  track.AppendTentative({.id = 2, .author = Author::kSmall, .entropy = 0.5f});
+  track.AppendTentative({.id = 3, .author = Author::kSmall, .entropy = 0.7f});
   track.Extend(2, std::vector<TokenId>{9}, 2, Author::kLarge);
   EXPECT_THAT(Ids(track.tail()), ElementsAre(2, 9));
-  EXPECT_EQ(track.tail_note(0).entropy, 0.5f);
-  EXPECT_EQ(track.tail_note(1).author, Author::kLarge);
+  EXPECT_EQ(track.tail_record(0).entropy, 0.5f);
+  EXPECT_EQ(track.tail_record(1).author, Author::kLarge);
 }
 
 TEST(TokenTrackTest, ExtendMayCommitATail) {
   WorkerHistory track;
   track.Replace(std::vector<TokenId>{1}, 0, Author::kSmall);
-  track.AppendTentative(2, {});
-  track.AppendTentative(3, {});
+  track.AppendTentative({.id = 2});
+  track.AppendTentative({.id = 3});
   track.Extend(3, std::vector<TokenId>{4}, 0, Author::kLarge);
   EXPECT_EQ(track.committed(), 4);
 }
@@ -46,8 +46,8 @@ TEST(TokenTrackTest, ExtendMayCommitATail) {
 TEST(TokenTrackTest, CommitsTheTailFromItsFirstId) {
   WorkerHistory track;
   track.Replace(std::vector<TokenId>{1}, 0, Author::kSmall);
-  track.AppendTentative(2, {});
-  track.AppendTentative(3, {});
+  track.AppendTentative({.id = 2});
+  track.AppendTentative({.id = 3});
   track.CommitFirst();
   EXPECT_EQ(track.committed(), 2);
   EXPECT_THAT(Ids(track.tail()), ElementsAre(3));
@@ -71,7 +71,7 @@ TEST(TokenTrackTest, CountsFollowEveryCutAndAppend) {
           track.CutTail(static_cast<int32_t>(random() % (track.tail().size() + 1)));
           [[fallthrough]];
         case 1:
-          for (const TokenId id : ids) track.AppendTentative(id, {});
+          for (const TokenId id : ids) track.AppendTentative({.id = id});
           break;
         case 2:
           while (random() % 2 == 0 && !track.tail().empty()) track.CommitFirst();

@@ -33,7 +33,7 @@ std::vector<TextPiece> TextStream::Push(const LinkEvent& event) {
   if (event.cached_tokens > 0) {
     usage_.cached_tokens = std::min(event.cached_tokens, usage_.prompt_tokens);
   }
-  size_t count = event.ids.size();
+  size_t count = event.tokens.size();
   bool ends_with_stop_id = false;
   if (event.finish) {
     const int32_t kept = std::max(event.finish->position() - event.base_position, 0);
@@ -52,20 +52,17 @@ std::vector<TextPiece> TextStream::Push(const LinkEvent& event) {
 
 TextPiece TextStream::PushToken(const LinkEvent& event, size_t index, bool is_stop_id) {
   ++position_;
-  const bool large = event.authors[index] == static_cast<char>(Author::kLarge);
+  const bool large = event.tokens[index].author == Author::kLarge;
   ++(large ? usage_.large_tokens : usage_.small_tokens);
   // A verified draft keeps its author, whichever side wrote the rest of the event.
   if (large && event.large_alone) ++usage_.large_alone_tokens;
   TokenInfo token;
-  token.id = event.ids[index];
-  token.author = large ? Author::kLarge : Author::kSmall;
-  token.entropy = event.entropies[index];
-  token.logprob = event.logprobs[index];
-  token.bytes = model_->TokenBytes(token.id);
+  token.record = event.tokens[index];
+  token.bytes = model_->TokenBytes(token.record.id);
   TextPiece piece;
   // The id that stopped the request is counted but is no part of the answer.
   if (!is_stop_id) {
-    token.text = detokenizer_->Push(token.id);
+    token.text = detokenizer_->Push(token.record.id);
     piece.text = stops_.Push(token.text);
   }
   piece.tokens.push_back(std::move(token));

@@ -16,10 +16,9 @@ constexpr int32_t kPrompt = 5;
 LinkEvent Tokens(int32_t base, std::vector<int32_t> ids, Author author = Author::kSmall) {
   LinkEvent event;
   event.base_position = base;
-  event.authors.assign(ids.size(), static_cast<char>(author));
-  event.entropies.assign(ids.size(), 0.5f);
-  event.logprobs.assign(ids.size(), -1.0f);
-  event.ids = std::move(ids);
+  for (const int32_t id : ids) {
+    event.tokens.push_back({.id = id, .author = author, .entropy = 0.5f, .logprob = -1.0f});
+  }
   return event;
 }
 
@@ -52,7 +51,7 @@ class TextStreamTest : public ::testing::Test {
 TEST_F(TextStreamTest, ADraftIsNotCountedAsWrittenAlone) {
   TextStream stream = Make();
   LinkEvent event = Tokens(5, Bytes("abc"), Author::kLarge);
-  event.authors[0] = static_cast<char>(Author::kSmall);
+  event.tokens[0].author = Author::kSmall;
   event.large_alone = true;
   stream.Push(event);
   EXPECT_EQ(stream.usage().large_alone_tokens, 2);

@@ -5,18 +5,15 @@
 #include <cstdint>
 #include <string>
 
-#include "libs/tokens/token_types.h"
+#include "libs/tokens/token_record.h"
 
 namespace tokenrouter {
 
 // One committed token.
 struct TokenInfo {
-  TokenId id = 0;
+  TokenRecord record;
   std::string bytes;  // Its own, not necessarily UTF-8.
   std::string text;   // What it added to the answer's text; joined, these are the whole text.
-  Author author = Author::kSmall;
-  float entropy = 0.0f;
-  float logprob = 0.0f;
 };
 
 struct UsageCounts {

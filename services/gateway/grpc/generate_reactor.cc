@@ -98,10 +98,10 @@ void GenerateReactor::AddPiece(const TextPiece& piece) {
   if (!return_routing_) return;
   for (const TokenInfo& token : piece.tokens) {
     api::TokenRecord* record = reply_.add_tokens();
-    record->set_id(token.id);
+    record->set_id(token.record.id);
     record->set_text(ToValidUtf8(token.text));
-    record->set_author(token.author == Author::kLarge ? api::ROLE_LARGE : api::ROLE_SMALL);
-    record->set_entropy(token.entropy);
+    record->set_author(token.record.author == Author::kLarge ? api::ROLE_LARGE : api::ROLE_SMALL);
+    record->set_entropy(token.record.entropy);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "libs/routing/wire_records.h"
 #include "libs/status/check.h"
 #include "libs/tokens/frame_limit.h"
 #include "services/gateway/errors/api_error.h"
@@ -27,22 +28,11 @@ absl::Status StatusOfRejection(const wire::Rejection& rejection) {
   return status;
 }
 
-bool WellFormed(const wire::TokenChunk& chunk) {
-  const auto fits = [&chunk](int size) { return size == 0 || size == chunk.ids_size(); };
-  return chunk.authors().size() == static_cast<size_t>(chunk.ids_size()) &&
-         fits(chunk.entropies_size()) && fits(chunk.logprobs_size());
-}
-
 LinkEvent EventOf(const wire::TokenChunk& chunk) {
   LinkEvent event;
   event.handle = chunk.handle();
   event.base_position = chunk.base_position();
-  event.ids.assign(chunk.ids().begin(), chunk.ids().end());
-  event.authors = chunk.authors();
-  event.entropies.assign(chunk.entropies().begin(), chunk.entropies().end());
-  event.logprobs.assign(chunk.logprobs().begin(), chunk.logprobs().end());
-  event.entropies.resize(event.ids.size(), 0.0f);
-  event.logprobs.resize(event.ids.size(), 0.0f);
+  event.tokens = ReadRecords(chunk);
   event.degraded = chunk.degraded();
   event.large_alone = chunk.large_alone();
   event.cached_tokens = chunk.cached_tokens();
@@ -123,7 +113,7 @@ bool LinkRequests::IsNext(const wire::TokenChunk& chunk, const Request& request)
 }
 
 absl::Status LinkRequests::CheckChunk(const wire::TokenChunk& chunk, const Request& request) const {
-  if (!WellFormed(chunk)) return absl::InternalError("the scheduler sent a malformed token chunk");
+  if (!RecordsFit(chunk)) return absl::InternalError("the scheduler sent a malformed token chunk");
   const int32_t ahead = request.committed() + chunk.ids_size() - request.acknowledged;
   if (ahead > options_.max_unacknowledged) {
     return absl::InternalError(

@@ -15,6 +15,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "libs/tokens/token_record.h"
 #include "proto/packages.h"
 #include "services/gateway/link/link_options.h"
 #include "tokenrouter/internal/v1/scheduler.pb.h"
@@ -25,10 +26,7 @@ namespace tokenrouter {
 struct LinkEvent {
   uint64_t handle = 0;
   int32_t base_position = 0;
-  std::vector<int32_t> ids;
-  std::string authors;  // As on the wire: one byte per id.
-  std::vector<float> entropies;
-  std::vector<float> logprobs;  // As long as ids; 0 where the author sent none.
+  std::vector<TokenRecord> tokens;
   bool degraded = false;
   bool large_alone = false;
   int32_t cached_tokens = 0;  // Of the prompt; with the first ids.

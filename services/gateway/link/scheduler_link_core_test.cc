@@ -109,8 +109,7 @@ TEST_F(SchedulerLinkCoreTest, DeliversChunksInOrderAndEndsWithTheFinish) {
   Deliver(1, 4, {8, 9}, /*finish=*/true);
   const std::vector<LinkEvent> events = core_.TakeEvents();
   ASSERT_EQ(events.size(), 2u);
-  EXPECT_THAT(events[1].ids, ElementsAre(8, 9));
-  EXPECT_EQ(events[1].entropies.size(), 2u);
+  EXPECT_THAT(events[1].tokens, ElementsAre(TokenRecord{.id = 8}, TokenRecord{.id = 9}));
   EXPECT_EQ(events[1].finish->position(), 6);
   EXPECT_EQ(core_.requests().live(), 0u);
 }
@@ -362,11 +361,17 @@ TEST_F(SchedulerLinkCoreTest, EndsARequestWhoseChunksAreMalformedOrOverrunCredit
   chunk->add_ids(5);
   core_.OnFrame(frame, now_);
   Deliver(2, 3, std::vector<int32_t>(5000, 1));
+  Submit(3);
+  core_.TakeFrame(now_);
+  chunk->set_handle(3);
+  chunk->set_authors("\3");
+  core_.OnFrame(frame, now_);
   const std::vector<LinkEvent> events = core_.TakeEvents();
-  ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(events[0].error.code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(events[1].error.code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(core_.TakeFrame(now_)->cancels_size(), 2);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].error.code(), absl::StatusCode::kInternal) << "an id without an author";
+  EXPECT_EQ(events[1].error.code(), absl::StatusCode::kInternal) << "beyond all credit";
+  EXPECT_EQ(events[2].error.code(), absl::StatusCode::kInternal) << "an author that is no model";
+  EXPECT_EQ(core_.TakeFrame(now_)->cancels_size(), 1);
 }
 
 }  // namespace

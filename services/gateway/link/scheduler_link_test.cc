@@ -21,7 +21,7 @@ class HoldingSink final : public GenerationSink {
  public:
   void OnEvent(LinkEvent event) override {
     MutexLock lock(&mutex_);
-    for (const int32_t id : event.ids) text_ += static_cast<char>(id);
+    for (const TokenRecord& token : event.tokens) text_ += static_cast<char>(token.id);
     over_ = event.finish.has_value();
     EXPECT_TRUE(event.error.ok()) << event.error;
     changed_.SignalAll();

@@ -27,7 +27,7 @@ json::value ChatLogprobs(std::span<const TokenInfo> tokens) {
     json::array bytes;
     for (const char byte : token.bytes) bytes.push_back(static_cast<uint8_t>(byte));
     content.push_back(json::object{{"token", ToValidUtf8(token.bytes)},
-                                   {"logprob", FiniteLogprob(token.logprob)},
+                                   {"logprob", FiniteLogprob(token.record.logprob)},
                                    {"bytes", std::move(bytes)},
                                    {"top_logprobs", json::array()}});
   }
@@ -39,7 +39,7 @@ json::value CompletionLogprobs(std::span<const TokenInfo> tokens) {
   json::array logprobs;
   for (const TokenInfo& token : tokens) {
     texts.push_back(json::value(ToValidUtf8(token.bytes)));
-    logprobs.push_back(FiniteLogprob(token.logprob));
+    logprobs.push_back(FiniteLogprob(token.record.logprob));
   }
   return json::object{{"tokens", std::move(texts)},
                       {"token_logprobs", std::move(logprobs)},
@@ -50,10 +50,10 @@ json::value CompletionLogprobs(std::span<const TokenInfo> tokens) {
 json::value Routing(std::span<const TokenInfo> tokens) {
   json::array list;
   for (const TokenInfo& token : tokens) {
-    list.push_back(json::object{{"id", token.id},
+    list.push_back(json::object{{"id", token.record.id},
                                 {"text", ToValidUtf8(token.text)},
-                                {"author", AuthorName(token.author)},
-                                {"entropy", FiniteEntropy(token.entropy)}});
+                                {"author", AuthorName(token.record.author)},
+                                {"entropy", FiniteEntropy(token.record.entropy)}});
   }
   return json::object{{"tokens", std::move(list)}};
 }

@@ -20,8 +20,8 @@ ReplyHeader Header(OpenAiEndpoint endpoint) {
 }
 
 std::vector<TokenInfo> TwoTokens() {
-  return {{5, "he", "he", Author::kSmall, 0.25f, -0.5f},
-          {6, "\xFF", "", Author::kLarge, 1.5f, -1.0f}};
+  return {{{5, Author::kSmall, 0.25f, -0.5f}, "he", "he"},
+          {{6, Author::kLarge, 1.5f, -1.0f}, "\xFF", ""}};
 }
 
 TEST(OpenAiReplyTest, FirstChatDeltaCarriesTheRole) {
@@ -104,8 +104,8 @@ TEST(OpenAiReplyTest, BrokenBytesAndInfinitiesStillMakeValidJson) {
   ReplyHeader header = Header(OpenAiEndpoint::kCompletions);
   header.logprobs = header.return_routing = true;
   std::vector<TokenInfo> tokens = TwoTokens();
-  tokens[0].logprob = -std::numeric_limits<float>::infinity();
-  tokens[0].entropy = std::numeric_limits<float>::quiet_NaN();
+  tokens[0].record.logprob = -std::numeric_limits<float>::infinity();
+  tokens[0].record.entropy = std::numeric_limits<float>::quiet_NaN();
   const json::value body = json::parse(DeltaEvent(header, 0, "\xE4\xBD", tokens, true));
   EXPECT_EQ(body.at("object"), "text_completion");
   EXPECT_EQ(body.at("choices").at(0).at("text"), "\xEF\xBF\xBD");

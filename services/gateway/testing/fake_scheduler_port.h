@@ -59,7 +59,7 @@ class FakeSchedulerPort final : public SchedulerPort {
     Submitted& request = addressee();
     LinkEvent event;
     event.base_position = request.committed;
-    event.ids = std::move(ids);
+    for (const int32_t id : ids) event.tokens.push_back({.id = id});
     Complete(author, &event);
     event.degraded = degraded;
     event.large_alone = large_alone;
@@ -69,7 +69,7 @@ class FakeSchedulerPort final : public SchedulerPort {
   void SendFinish(api::FinishReason reason, std::vector<int32_t> ids = {}) {
     LinkEvent event;
     event.base_position = addressee().committed;
-    event.ids = std::move(ids);
+    for (const int32_t id : ids) event.tokens.push_back({.id = id});
     Complete(Author::kSmall, &event);
     event.finish.emplace();
     event.finish->set_position(addressee().committed);
@@ -93,10 +93,10 @@ class FakeSchedulerPort final : public SchedulerPort {
  private:
   Submitted& addressee() { return submitted.at(to.value_or(submitted.size() - 1)); }
   void Complete(Author author, LinkEvent* event) {
-    event->authors.assign(event->ids.size(), static_cast<char>(author));
-    event->entropies.assign(event->ids.size(), 0.5f);
-    event->logprobs.assign(event->ids.size(), -1.0f);
-    addressee().committed += static_cast<int32_t>(event->ids.size());
+    for (TokenRecord& token : event->tokens) {
+      token = {.id = token.id, .author = author, .entropy = 0.5f, .logprob = -1.0f};
+    }
+    addressee().committed += static_cast<int32_t>(event->tokens.size());
   }
 };
 

@@ -203,19 +203,13 @@ void GatewaySessions::Start(StreamId stream, Session* session, const wire::Submi
 bool GatewaySessions::FinishedAlready(const RequestMachine& request, wire::Finish* finish) const {
   const TokenHistory& history = request.history();
   if (history.generated() == 0) return false;
-  StopRules rules;
-  const wire::StopRules& stop = request.spec().stop();
-  rules.stop_ids.assign(stop.stop_ids().begin(), stop.stop_ids().end());
-  const auto& pair_stops = state_->directory.pair(request.origin().pair).stop_ids;
-  rules.stop_ids.insert(rules.stop_ids.end(), pair_stops.begin(), pair_stops.end());
-  rules.ignore_eos = stop.ignore_eos();
-  rules.min_new_tokens = stop.min_new_tokens();
-  rules.max_new_tokens = stop.max_new_tokens();
-  const FinishReason reason = CheckStop(rules, history.ids().back(), history.generated());
+  absl::StatusOr<StopRules> rules = FromWire(request.spec().stop());
+  if (!rules.ok()) return false;  // The worker says why.
+  AddEosIds(state_->directory.pair(request.origin().pair).stop_ids, &*rules);
+  const FinishReason reason = CheckStop(*rules, history.ids().back(), history.generated());
   if (reason == FinishReason::kNone) return false;
   finish->set_position(history.committed());
-  finish->set_reason(reason == FinishReason::kStop ? api::FINISH_REASON_STOP
-                                                   : api::FINISH_REASON_LENGTH);
+  finish->set_reason(ToWire(reason));
   return true;
 }
 

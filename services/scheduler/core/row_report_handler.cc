@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "libs/routing/wire_records.h"
 #include "services/scheduler/request/grant_state.h"
 #include "services/scheduler/request/row_check.h"
 #include "services/scheduler/request/side_commands.h"
@@ -21,6 +22,7 @@ void RowReportHandler::OnRow(AttachedWorker* worker, const wire::RowReport& row)
   }
   request->mutable_service().NoteCached(row);
   wire::TokenChunk* const chunk = row.ids_size() > 0 ? AddChunk(*request, row) : nullptr;
+  LearnLengths(*request, row);
   Learn(*request, worker->role, row);
   request->Accept(worker->role, row);
   JudgeSuspect(request, worker->role);
@@ -58,6 +60,17 @@ void RowReportHandler::Learn(const RequestMachine& request, Role role, const wir
   }
 }
 
+void RowReportHandler::LearnLengths(const RequestMachine& request, const wire::RowReport& row) {
+  if (row.ids_size() == 0) return;
+  PairModel& model = state_->ModelOf(request.origin().pair);
+  if (row.base_position() == request.history().prompt_length()) {
+    model.ObserveBegun(request.history().prompt_length() - request.service().cached_ids.value_or(0),
+                       request.spec().stop().max_new_tokens());
+  }
+  model.ObserveCommitted(row.ids_size());
+  for (const char author : row.authors()) ++state_->counters.tokens[static_cast<int>(author)];
+}
+
 void RowReportHandler::OnRefused(RequestMachine* request, Role role, DropReason reason,
                                  const wire::RowReport& row) {
   ++state_->counters.dropped[Index(reason)];
@@ -74,32 +87,24 @@ void RowReportHandler::OnRefused(RequestMachine* request, Role role, DropReason 
 
 wire::TokenChunk* RowReportHandler::AddChunk(const RequestMachine& request,
                                              const wire::RowReport& row) {
-  PairModel& model = state_->ModelOf(request.origin().pair);
   wire::TokenChunk* const chunk =
       state_->outbox.gateways.Get(request.origin().gateway).add_chunks();
   chunk->set_handle(request.origin().handle);
   chunk->set_base_position(row.base_position());
-  chunk->mutable_ids()->CopyFrom(row.ids());
-  chunk->set_authors(row.authors());
-  chunk->mutable_entropies()->CopyFrom(row.entropies());
-  chunk->mutable_logprobs()->CopyFrom(row.logprobs());
+  CopyRecords(row, chunk);
   chunk->set_state(row.state());
   chunk->set_degraded(request.service().degraded);
   chunk->set_large_alone(request.grant().large_alone);
   if (row.base_position() == request.history().prompt_length()) {
     chunk->set_cached_tokens(request.service().cached_ids.value_or(0));
-    model.ObserveBegun(request.history().prompt_length() - request.service().cached_ids.value_or(0),
-                       request.spec().stop().max_new_tokens());
   }
-  model.ObserveCommitted(row.ids_size());
-  for (const char author : row.authors()) ++state_->counters.tokens[static_cast<int>(author)];
   return chunk;
 }
 
 bool RowReportHandler::ReachedLength(const RequestMachine& request, wire::Finish* finish) const {
-  const int32_t limit = request.spec().stop().max_new_tokens();
-  if (request.history().generated() < limit) return false;
-  finish->set_position(request.history().prompt_length() + limit);
+  const int64_t end = ReservedIds(request.spec());
+  if (request.history().committed() < end) return false;
+  finish->set_position(static_cast<Position>(end));
   finish->set_reason(api::FINISH_REASON_LENGTH);
   return true;
 }

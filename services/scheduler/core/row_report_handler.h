@@ -24,8 +24,10 @@ class RowReportHandler {
   void StallTimer(RequestMachine* request);
 
  private:
-  // Feeds the row into the pair's model. REQUIRES: !Refuses(row), and Accept was not called yet.
+  // Feeds the row into the pair's model. REQUIRES: !RefusesRow(row), and Accept was not called yet.
   void Learn(const RequestMachine& request, Role role, const wire::RowReport& row);
+  // Likewise of how long prompt and answer are, and who wrote the answer.
+  void LearnLengths(const RequestMachine& request, const wire::RowReport& row);
   void OnRefused(RequestMachine* request, Role role, DropReason reason, const wire::RowReport& row);
   wire::TokenChunk* AddChunk(const RequestMachine& request, const wire::RowReport& row);
   void Diverged(RequestMachine* request, Role role);

@@ -7,6 +7,7 @@
 #include "libs/routing/algorithm.h"
 #include "libs/routing/wire_types.h"
 #include "services/scheduler/request/grant_state.h"
+#include "services/scheduler/request/request_registry.h"
 
 namespace tokenrouter {
 namespace {
@@ -80,7 +81,7 @@ std::optional<Refusal> JudgeSubmit(const wire::Submit& submit, const Pair& pair)
 }
 
 std::optional<Refusal> JudgeContext(const wire::GenerationSpec& spec, const Pair& pair) {
-  const int64_t wanted = int64_t{spec.prompt_length()} + spec.stop().max_new_tokens();
+  const int64_t wanted = ReservedIds(spec);
   if (pair.context_limit == 0 || wanted <= pair.context_limit) return std::nullopt;
   return Refusal{RejectReason::kContextLimit, absl::StatusCode::kInvalidArgument,
                  absl::StrCat("request ", spec.request_id(), ": prompt of ", spec.prompt_length(),

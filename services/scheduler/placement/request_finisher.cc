@@ -2,18 +2,10 @@
 
 #include <algorithm>
 
+#include "libs/routing/wire_records.h"
+
 namespace tokenrouter {
 namespace {
-
-// Shortens a chunk to the ids below `end`.
-void CutChunk(wire::TokenChunk* chunk, Position end) {
-  const int keep = std::clamp(end - chunk->base_position(), 0, chunk->ids_size());
-  if (keep == chunk->ids_size()) return;
-  chunk->mutable_ids()->Truncate(keep);
-  chunk->mutable_authors()->resize(keep);
-  if (chunk->entropies_size() > keep) chunk->mutable_entropies()->Truncate(keep);
-  if (chunk->logprobs_size() > keep) chunk->mutable_logprobs()->Truncate(keep);
-}
 
 bool MeansOverload(RejectReason reason) {
   return reason == RejectReason::kQueueFull || reason == RejectReason::kMaxRequests ||
@@ -71,7 +63,7 @@ void RequestFinisher::Finish(RequestMachine* request, wire::Finish finish, wire:
     last->set_state(request->state());
     last->set_degraded(request->service().degraded);
   }
-  CutChunk(last, end);
+  CutRecords(std::max(0, end - last->base_position()), last);
   *last->mutable_finish() = std::move(finish);
   ++state_->counters.finished;
   CloseSides(request);

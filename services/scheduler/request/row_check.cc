@@ -1,24 +1,18 @@
 #include "services/scheduler/request/row_check.h"
 
 #include "libs/routing/algorithm.h"
+#include "libs/routing/wire_records.h"
 #include "libs/routing/wire_types.h"
 
 namespace tokenrouter {
 namespace {
 
 bool WellFormed(const wire::RowReport& row) {
-  const int ids = row.ids_size();
-  if (static_cast<int>(row.authors().size()) != ids) return false;
-  if (row.entropies_size() != ids && row.entropies_size() != 0) return false;
-  if (row.logprobs_size() != ids && row.logprobs_size() != 0) return false;
+  if (!RecordsFit(row)) return false;
   if (row.state().size() > kMaxRequestState) return false;
   if (row.has_handoff() && !FromWire(row.handoff().to()).ok()) return false;
   if (row.has_handoff() && row.handoff().verify() > row.tail_size()) return false;
-  if (!row.has_handoff() && row.tail_size() > 0) return false;
-  for (const char author : row.authors()) {
-    if (author != 1 && author != 2) return false;
-  }
-  return true;
+  return row.has_handoff() || row.tail_size() == 0;
 }
 
 }  // namespace

@@ -185,14 +185,16 @@ void SimulatedGateway::OnEvent(const LinkEvent& event) {
   }
   TR_CHECK(event.base_position == committed) << id;
   if (timeline_ != nullptr) {
-    timeline_->Note(id, "got ", event.ids.size(), " tokens at ", committed,
+    timeline_->Note(id, "got ", event.tokens.size(), " tokens at ", committed,
                     event.degraded ? ", degraded" : "", event.large_alone ? ", large-only" : "");
   }
-  record.ids.insert(record.ids.end(), event.ids.begin(), event.ids.end());
-  record.authors += event.authors;
-  if (event.large_alone) record.large_alone += static_cast<int32_t>(event.ids.size());
+  for (const TokenRecord& token : event.tokens) {
+    record.ids.push_back(token.id);
+    record.authors.push_back(static_cast<char>(token.author));
+  }
+  if (event.large_alone) record.large_alone += static_cast<int32_t>(event.tokens.size());
   record.degraded = record.degraded || event.degraded;
-  const auto now_committed = static_cast<Position>(committed + event.ids.size());
+  const auto now_committed = static_cast<Position>(committed + event.tokens.size());
   TR_CHECK(now_committed <=
            record.acknowledged + record.plan.credit_window + record.plan.credit_slack)
       << id << " has " << now_committed << " ids, its client has acknowledged "
