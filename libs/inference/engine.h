@@ -35,7 +35,7 @@ class Engine {
   virtual const EngineInfo& info() const = 0;
   // Blocks that no sequence holds. Free blocks are these and the reclaimable ones.
   virtual int64_t unallocated_blocks() const = 0;
-  // Blocks that only shelved sequences hold; they are released when those are.
+  // Blocks that only reclaimable sequences hold; they are released when those are.
   virtual int64_t reclaimable_blocks() const = 0;
   // Tokens of the sequence in KV; 0 when unknown.
   virtual Position Length(SequenceId sequence) const = 0;
@@ -51,7 +51,7 @@ class Engine {
   virtual absl::Status Fork(SequenceId parent, SequenceId child, Position length) = 0;
 
   // The sequence is never extended again: it is only kept to be forked, truncated or released.
-  // REQUIRES: known, not shelved yet.
+  // REQUIRES: known, not reclaimable yet.
   virtual void MarkReclaimable(SequenceId sequence) = 0;
 
   // The expected time of a step of that many rows and new ids; zero while the engine has no

@@ -10,7 +10,7 @@ namespace tokenrouter {
 BlockPool::BlockPool(BlockCount total) {
   TR_CHECK(total >= 0 && total <= std::numeric_limits<BlockId>::max()) << "total " << total;
   references_.assign(total, 0);
-  shelved_.assign(total, 0);
+  reclaimable_references_.assign(total, 0);
   free_.reserve(total);
   for (BlockCount block = total; block > 0; --block) {
     free_.push_back(static_cast<BlockId>(block - 1));
@@ -35,26 +35,29 @@ absl::Status BlockPool::Allocate(BlockCount count, std::vector<BlockId>* blocks)
 
 void BlockPool::AddReference(BlockId block) {
   TR_CHECK(references(block) > 0) << "block " << block << " is free";
-  reclaimable_ -= references_[block] == shelved_[block];
+  reclaimable_ -= references_[block] == reclaimable_references_[block];
   ++references_[block];
 }
 
 void BlockPool::Release(BlockId block) {
   TR_CHECK(references(block) > 0) << "block " << block << " is free already";
-  TR_CHECK(references_[block] > shelved_[block]) << "block " << block << " is only shelved";
+  TR_CHECK(references_[block] > reclaimable_references_[block])
+      << "block " << block << " is only reclaimable";
   Drop(block);
-  reclaimable_ += references_[block] > 0 && references_[block] == shelved_[block];
+  reclaimable_ += references_[block] > 0 && references_[block] == reclaimable_references_[block];
 }
 
 void BlockPool::MarkReclaimable(BlockId block) {
-  TR_CHECK(references(block) > shelved_[block]) << "block " << block << " is shelved or free";
-  ++shelved_[block];
-  reclaimable_ += references_[block] == shelved_[block];
+  TR_CHECK(references(block) > reclaimable_references_[block])
+      << "block " << block << " is reclaimable or free";
+  ++reclaimable_references_[block];
+  reclaimable_ += references_[block] == reclaimable_references_[block];
 }
 
-void BlockPool::ReleaseShelved(BlockId block) {
-  TR_CHECK(references(block) > 0 && shelved_[block] > 0) << "block " << block << " is not shelved";
-  --shelved_[block];
+void BlockPool::ReleaseReclaimable(BlockId block) {
+  TR_CHECK(references(block) > 0 && reclaimable_references_[block] > 0)
+      << "block " << block << " is not reclaimable";
+  --reclaimable_references_[block];
   Drop(block);
   // Its other references stay what they were: only the last one changes the count.
   reclaimable_ -= references_[block] == 0;

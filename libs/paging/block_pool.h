@@ -1,6 +1,6 @@
 // BlockPool hands out KV-cache blocks by id and counts the references to each. It holds no device
-// memory itself. A reference may be shelved: its holder keeps the block only for possible reuse;
-// blocks with no other kind of reference are reclaimable.
+// memory itself. A reference may be reclaimable: its holder keeps the block only for possible
+// reuse; a block with no other kind of reference is reclaimable itself.
 // Ownership: an id stays valid until its last reference is released; the pool must outlive every
 // table that holds its ids.
 // Threads: not thread-safe; lives with the engine's owner.
@@ -27,7 +27,7 @@ class BlockPool {
 
   BlockCount total() const { return static_cast<BlockCount>(references_.size()); }
   BlockCount unallocated() const { return static_cast<BlockCount>(free_.size()); }
-  // In use, but only by shelved references.
+  // In use, but only by reclaimable references.
   BlockCount reclaimable() const { return reclaimable_; }
 
   // Appends `count` blocks with one reference each. The most recently released ones come first,
@@ -35,11 +35,11 @@ class BlockPool {
   absl::Status Allocate(BlockCount count, std::vector<BlockId>* blocks);
   // Adds one reference to a block in use.
   void AddReference(BlockId block);
-  // Removes one reference that is not shelved; the block is free when none is left.
+  // Removes one reference that is not reclaimable; the block is free when none is left.
   void Release(BlockId block);
-  // Turns one of the references into a shelved one, until it is released.
+  // Turns one of the references into a reclaimable one, until it is released.
   void MarkReclaimable(BlockId block);
-  void ReleaseShelved(BlockId block);
+  void ReleaseReclaimable(BlockId block);
 
   // 0 for a free block.
   int32_t references(BlockId block) const;
@@ -48,9 +48,9 @@ class BlockPool {
  private:
   void Drop(BlockId block);
 
-  std::vector<int32_t> references_;  // By block id, shelved ones included.
-  std::vector<int32_t> shelved_;     // By block id.
-  std::vector<BlockId> free_;        // A stack.
+  std::vector<int32_t> references_;              // By block id, reclaimable ones included.
+  std::vector<int32_t> reclaimable_references_;  // By block id.
+  std::vector<BlockId> free_;                    // A stack.
   BlockCount reclaimable_ = 0;
 };
 

@@ -48,7 +48,7 @@ TEST(BlockPoolTest, FreesABlockWithItsLastReference) {
   EXPECT_EQ(pool.unallocated(), 1);
 }
 
-TEST(BlockPoolTest, CountsBlocksThatAreOnlyShelvedAsReclaimable) {
+TEST(BlockPoolTest, CountsBlocksWithoutAnotherKindOfReferenceAsReclaimable) {
   BlockPool pool(2);
   std::vector<BlockId> blocks;
   ASSERT_THAT(pool.Allocate(2, &blocks), IsOk());
@@ -58,7 +58,7 @@ TEST(BlockPoolTest, CountsBlocksThatAreOnlyShelvedAsReclaimable) {
   EXPECT_EQ(pool.reclaimable(), 0);
   pool.Release(blocks[0]);
   EXPECT_EQ(pool.reclaimable(), 1);
-  pool.ReleaseShelved(blocks[0]);
+  pool.ReleaseReclaimable(blocks[0]);
   EXPECT_EQ(pool.reclaimable(), 0);
   EXPECT_EQ(pool.unallocated(), 1);
 }

@@ -14,13 +14,13 @@ BlockCount BlockTable::BlocksToAppend(Position count) const {
 }
 
 void BlockTable::MarkReclaimable(BlockPool* pool) {
-  TR_CHECK(!shelved_) << "shelved already";
-  shelved_ = true;
+  TR_CHECK(!reclaimable_) << "reclaimable already";
+  reclaimable_ = true;
   for (const BlockId block : blocks_) pool->MarkReclaimable(block);
 }
 
 absl::Status BlockTable::Extend(Position count, BlockPool* pool, std::vector<BlockCopy>* copies) {
-  TR_CHECK(!shelved_) << "a shelved table does not grow";
+  TR_CHECK(!reclaimable_) << "a reclaimable table does not grow";
   const BlockId open = open_block();
   const bool copy = count > 0 && open >= 0 && pool->shared(open);
   TR_RETURN_IF_ERROR(pool->Allocate(BlocksToAppend(count) + (copy ? 1 : 0), &blocks_));
@@ -39,7 +39,7 @@ void BlockTable::Truncate(Position length, BlockPool* pool) {
   TR_CHECK(length >= 0 && length <= length_) << "to " << length << " of " << length_;
   const auto keep = static_cast<size_t>(BlocksFor(length, block_size_));
   while (blocks_.size() > keep) {
-    shelved_ ? pool->ReleaseShelved(blocks_.back()) : pool->Release(blocks_.back());
+    reclaimable_ ? pool->ReleaseReclaimable(blocks_.back()) : pool->Release(blocks_.back());
     blocks_.pop_back();
   }
   length_ = length;

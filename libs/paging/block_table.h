@@ -38,10 +38,10 @@ class BlockTable {
   // From now on nothing may be added: the table is only kept to be forked or cut, and its blocks
   // count as reclaimable unless others hold them too. It cannot be undone.
   void MarkReclaimable(BlockPool* pool);
-  bool shelved() const { return shelved_; }
+  bool reclaimable() const { return reclaimable_; }
 
   // Adds `count` positions. Appends to `copies` what must be copied before they are written.
-  // REQUIRES: !shelved().
+  // REQUIRES: !reclaimable().
   absl::Status Extend(Position count, BlockPool* pool, std::vector<BlockCopy>* copies);
   // Drops everything from `length` on. REQUIRES: 0 <= length <= length().
   void Truncate(Position length, BlockPool* pool);
@@ -53,7 +53,7 @@ class BlockTable {
  private:
   int32_t block_size_;
   Position length_ = 0;
-  bool shelved_ = false;
+  bool reclaimable_ = false;
   std::vector<BlockId> blocks_;
 };
 

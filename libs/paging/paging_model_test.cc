@@ -44,7 +44,7 @@ class PagingModelTest : public testing::Test {
     const uint64_t rows = 1 + Pick(3);
     for (uint64_t i = 0; i < rows; ++i) {
       const uint64_t id = (first + i) % kSequences;
-      if (!shelved_.contains(id)) batch.push_back({{id}, static_cast<Position>(1 + Pick(9))});
+      if (!reclaimable_.contains(id)) batch.push_back({{id}, static_cast<Position>(1 + Pick(9))});
     }
     const BlockCount needed = tables_.BlocksNeeded(batch);
     const BlockCount free = tables_.unallocated_blocks();
@@ -89,13 +89,13 @@ class PagingModelTest : public testing::Test {
   void ReleaseOne() {
     const uint64_t id = Pick(kSequences);
     model_.erase(id);
-    shelved_.erase(id);
+    reclaimable_.erase(id);
     tables_.Release({id});
   }
 
-  void ShelveOne() {
+  void MarkOneReclaimable() {
     const uint64_t id = Pick(kSequences);
-    if (!model_.contains(id) || !shelved_.insert(id).second) return;
+    if (!model_.contains(id) || !reclaimable_.insert(id).second) return;
     tables_.MarkReclaimable({id});
   }
 
@@ -106,7 +106,7 @@ class PagingModelTest : public testing::Test {
       ASSERT_EQ(tables_.Length({id}), static_cast<Position>(tokens.size()));
       const BlockTable& table = *tables_.Find({id});
       used.insert(table.blocks().begin(), table.blocks().end());
-      if (!shelved_.contains(id)) live.insert(table.blocks().begin(), table.blocks().end());
+      if (!reclaimable_.contains(id)) live.insert(table.blocks().begin(), table.blocks().end());
       for (size_t i = 0; i < tokens.size(); ++i) {
         ASSERT_EQ(At(table, i), tokens[i]) << "sequence " << id << " position " << i;
       }
@@ -119,7 +119,7 @@ class PagingModelTest : public testing::Test {
   SequenceTables tables_{kBlocks, kBlockSize};
   std::vector<uint32_t> memory_ = std::vector<uint32_t>(kBlocks * kBlockSize);
   std::map<uint64_t, std::vector<uint32_t>> model_;
-  absl::flat_hash_set<uint64_t> shelved_;
+  absl::flat_hash_set<uint64_t> reclaimable_;
   uint32_t stamp_ = 0;
 };
 
@@ -145,7 +145,7 @@ TEST_F(PagingModelTest, ReadsBackEverySequenceAfterRandomOperations) {
         break;
       case 10:
       case 11:
-        ShelveOne();
+        MarkOneReclaimable();
         break;
       default:
         ExtendSome();

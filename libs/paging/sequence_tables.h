@@ -34,7 +34,7 @@ class SequenceTables {
   int32_t block_size() const { return block_size_; }
   BlockCount total_blocks() const { return pool_.total(); }
   BlockCount unallocated_blocks() const { return pool_.unallocated(); }
-  // Blocks that only shelved sequences hold.
+  // Blocks that only reclaimable sequences hold.
   BlockCount reclaimable_blocks() const { return pool_.reclaimable(); }
   int64_t sequences() const { return static_cast<int64_t>(tables_.size()); }
 
@@ -52,7 +52,8 @@ class SequenceTables {
   // Drops everything from `length` on; the sequence stays known. REQUIRES: known and
   // 0 <= length <= Length(sequence), or unknown and length 0.
   void Truncate(SequenceId sequence, Position length);
-  // The sequence is only kept to be forked or cut from now on. REQUIRES: known, not shelved yet.
+  // The sequence is only kept to be forked or cut from now on. REQUIRES: known, not reclaimable
+  // yet.
   void MarkReclaimable(SequenceId sequence);
   // Releases the sequence; an unknown one is ignored.
   void Release(SequenceId sequence);

@@ -63,7 +63,7 @@ class ClientStream final : public grpc::ClientBidiReactor<Out, In> {
       writer_->Finish(absl::OkStatus());
       return;
     }
-    if (window_->closed()) return;  // Ended from this side: what still comes is nobody's.
+    if (window_->closed()) return;  // Ended from this side: what still comes is dropped.
     ReadCredit credit = window_->Hold(MessageBytes(incoming_));
     handlers_.on_read(std::exchange(incoming_, In()), std::move(credit));
     window_->Next();

@@ -196,7 +196,7 @@ TEST(ClientStreamTest, AbandonEndsACallWhosePeerDoesNotRead) {
   EXPECT_THAT(closed.get_future().get(), StatusIs(absl::StatusCode::kCancelled));
 }
 
-// Writes to a client that never reads until it may not write on, then gives it up.
+// Writes to a client that never reads until it may write no more, then gives it up.
 class AbandoningService : public wire::Scheduler::CallbackService {
  public:
   grpc::ServerBidiReactor<Incoming, Outgoing>* Attach(

@@ -7,7 +7,7 @@
 namespace tokenrouter {
 namespace {
 
-HashEngineOptions SmallOptions(int32_t block_size) {
+SyntheticEngineOptions SmallOptions(int32_t block_size) {
   return {.model = {.seed = 5, .usable_ids = 500, .eos_ids = {2}, .eos_probability = 0.02},
           .context_limit = 300,
           .block_size = block_size,

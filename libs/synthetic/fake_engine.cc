@@ -7,7 +7,8 @@
 
 namespace tokenrouter {
 
-FakeEngine::FakeEngine(const HashEngineOptions& options, std::function<void(absl::Duration)> wait)
+FakeEngine::FakeEngine(const SyntheticEngineOptions& options,
+                       std::function<void(absl::Duration)> wait)
     : SyntheticEngine(options), wait_(std::move(wait)) {}
 
 void FakeEngine::Script(std::span<const TokenId> ids, std::span<const ScriptedToken> tokens) {

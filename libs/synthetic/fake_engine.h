@@ -28,7 +28,7 @@ class FakeEngine : public SyntheticEngine {
  public:
   // `wait` is called with the time of a slow step; by default nothing waits.
   explicit FakeEngine(
-      const HashEngineOptions& options,
+      const SyntheticEngineOptions& options,
       std::function<void(absl::Duration)> wait = [](absl::Duration) {});
 
   // After `ids`, and as long as the script is followed, the model generates `tokens` one by one,

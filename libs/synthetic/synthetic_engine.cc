@@ -10,7 +10,7 @@
 namespace tokenrouter {
 namespace {
 
-EngineInfo InfoOf(const HashEngineOptions& options) {
+EngineInfo InfoOf(const SyntheticEngineOptions& options) {
   return {
       .model_name = options.model_name,
       .numerics_class = absl::StrCat("hash-", options.model.seed, "-", RoleName(options.model.role),
@@ -25,7 +25,7 @@ EngineInfo InfoOf(const HashEngineOptions& options) {
 
 }  // namespace
 
-SyntheticEngine::SyntheticEngine(const HashEngineOptions& options)
+SyntheticEngine::SyntheticEngine(const SyntheticEngineOptions& options)
     : info_(InfoOf(options)),
       model_(options.model),
       tables_(options.total_blocks, options.block_size) {}

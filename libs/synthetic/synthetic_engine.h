@@ -13,7 +13,7 @@
 
 namespace tokenrouter {
 
-struct HashEngineOptions {
+struct SyntheticEngineOptions {
   HashModelOptions model;
   std::string model_name = "hash";
   Position context_limit = 32768;
@@ -23,7 +23,7 @@ struct HashEngineOptions {
 
 class SyntheticEngine : public Engine {
  public:
-  explicit SyntheticEngine(const HashEngineOptions& options);
+  explicit SyntheticEngine(const SyntheticEngineOptions& options);
 
   const EngineInfo& info() const override { return info_; }
   int64_t unallocated_blocks() const override { return tables_.unallocated_blocks(); }

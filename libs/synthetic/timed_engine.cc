@@ -6,7 +6,7 @@
 
 namespace tokenrouter {
 
-TimedEngine::TimedEngine(const HashEngineOptions& options, const StepCurve& curve,
+TimedEngine::TimedEngine(const SyntheticEngineOptions& options, const StepCurve& curve,
                          std::unique_ptr<StepPacer> pacer, uint64_t noise_seed)
     : SyntheticEngine(options), curve_(curve), pacer_(std::move(pacer)), noise_seed_(noise_seed) {}
 

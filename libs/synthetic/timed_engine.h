@@ -16,7 +16,7 @@ namespace tokenrouter {
 class TimedEngine : public SyntheticEngine {
  public:
   // `pacer` null: nothing waits; the caller reads last_step_time(). `noise_seed` keys the noise.
-  TimedEngine(const HashEngineOptions& options, const StepCurve& curve,
+  TimedEngine(const SyntheticEngineOptions& options, const StepCurve& curve,
               std::unique_ptr<StepPacer> pacer, uint64_t noise_seed = 0);
 
   absl::Status Step(const StepBatch& batch, StepResult* result) override;

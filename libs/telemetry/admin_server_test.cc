@@ -138,7 +138,7 @@ TEST(AdminServerTest, WaitsBetweenAcceptsThatFail) {
   prometheus::Registry registry;
   TR_ASSERT_OK_AND_ASSIGN(const auto server,
                           AdminServer::Start({.address = "127.0.0.1:0", .registry = &registry}));
-  // The server's first accept is over then: it takes a file for a moment even when nobody is there.
+  // The server's first accept is over then: it takes a file for a moment even without a client.
   EXPECT_THAT(Get(server->port(), "GET", "/livez"), StartsWith("HTTP/1.1 200"));
   boost::asio::io_context context;
   boost::asio::ip::tcp::socket socket(context);

@@ -14,7 +14,7 @@ namespace tokenrouter::simulation {
 namespace {
 
 constexpr absl::Duration kLongestAnswer = absl::Minutes(5);
-// What a process that stands still, and the end of a stream that nobody notices, may add.
+// What a process that stands still, and the end of a stream that no one notices, may add.
 constexpr absl::Duration kLongestPause = absl::Seconds(40);
 
 std::string NameOf(const ClientRecord& record) {

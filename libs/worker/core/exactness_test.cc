@@ -171,8 +171,8 @@ TEST(ExactnessTest, TheContextLimitEndsARequestAsLength) {
   }
 }
 
-// A turn of so many tokens starts over when it is given again, so windows here are of one token or
-// open-ended. Streams break between and during steps.
+// A window of so many tokens starts over when it is granted again, so windows here are of one token
+// or open-ended. Streams break between and during steps.
 TEST(ExactnessTest, BrokenStreamsChangeNoToken) {
   for (uint32_t seed = 0; seed < 70; ++seed) {
     std::mt19937 random(seed);
@@ -200,7 +200,7 @@ TEST(ExactnessTest, BrokenStreamsChangeNoToken) {
       EXPECT_EQ(pair.scheduler.request(keys[i]).Generated(), expected[i])
           << rule.name << " seed " << seed;
     }
-    // What nobody opened again is freed after its time.
+    // What was not opened again is freed after its time.
     for (int i = 0; i < 10; ++i) {
       pair.scheduler.Step(Role::kSmall);
       pair.scheduler.Step(Role::kLarge);

@@ -72,7 +72,7 @@ TEST(PrefixExactnessTest, SharingChangesNoTokenUnderAnyPressure) {
   EXPECT_GT(preemptions, 100u);
 }
 
-// Turn by turn, with other conversations in between: each turn starts with everything before it.
+// Message by message, with other conversations in between: each starts with everything before it.
 TEST(PrefixExactnessTest, ConversationsGoOnAsWithoutTheCacheAndBothSidesRunOnlyWhatIsNew) {
   const Rule routed = {"random", {{"p", 0.3}}};
   for (const bool prefix_cache : {false, true}) {
@@ -91,7 +91,7 @@ TEST(PrefixExactnessTest, ConversationsGoOnAsWithoutTheCacheAndBothSidesRunOnlyW
         const auto answer = RunTogether(&pair, {talk})[0];
         EXPECT_EQ(answer, RunAlone(talk)) << "turn " << turn;
         const auto read = static_cast<int64_t>(pair.large.counters().catch_up_ids - large_before);
-        // What was said since the last turn, and a block that was not full.
+        // What was said since the last answer, and a block that was not full.
         if (prefix_cache && turn > 0) {
           EXPECT_LE(read, 12 + 5 + 12 + 4) << "turn " << turn;
         } else if (read > 0) {

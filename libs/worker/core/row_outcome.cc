@@ -98,8 +98,8 @@ class RowResolver {
     }
     if (!decision.go) return;
     TR_CHECK(decision.to != limits_.role)
-        << sequence_.algorithm->name() << " gives the pen to the " << RoleName(limits_.role)
-        << " side, which has it; an algorithm that goes on there must stay";
+        << sequence_.algorithm->name() << " hands off to the " << RoleName(limits_.role)
+        << " side, which has the grant; an algorithm that goes on there must stay";
     const Payload payload = sequence_.algorithm->Send(sequence_.track.tail(), sequence_.state);
     HandOff(decision.to, decision.window, payload.verify);
   }

@@ -153,7 +153,7 @@ class GoesToItself : public Algorithm {
 TEST_F(RowOutcomeTest, AnAlgorithmThatGoesToItsOwnSideIsBroken) {
   Open(Role::kSmall, "never", Grant(Window::OwnRule()));
   sequence_.algorithm = std::make_unique<GoesToItself>();
-  EXPECT_DEATH(Resolve({5}), "goes_to_itself gives the pen to the small side, which has it");
+  EXPECT_DEATH(Resolve({5}), "goes_to_itself hands off to the small side, which has the grant");
 }
 
 TEST_F(RowOutcomeTest, VerificationKeepsTheEqualPrefixAndWritesOneMore) {

@@ -62,7 +62,7 @@ TEST_F(WorkerCoreTest, ALargeGrantWaitsForItsRelease) {
   EXPECT_EQ(Step()->rows(0).authors(), "\x02");
 }
 
-TEST_F(WorkerCoreTest, ParksAtItsCreditAndGoesOnWithMore) {
+TEST_F(WorkerCoreTest, IsBlockedAtItsCreditAndGoesOnWithMore) {
   Start();
   Attach();
   wire::Open open = OpenOf(1, Spec("a", "never"), {1, 2});
@@ -174,7 +174,7 @@ TEST_F(WorkerCoreTest, TellsWhatItStillPrefillsInBackground) {
               /*turn=*/false));
   EXPECT_EQ(Step()->step().background_ids(), kBackgroundIds + 1);
   Open(OpenOf(2, Spec("b", "never"), {1, 2, 3}));
-  EXPECT_EQ(Step()->step().background_ids(), kBackgroundIds + 1) << "a turn comes first";
+  EXPECT_EQ(Step()->step().background_ids(), kBackgroundIds + 1) << "a decode grant comes first";
   Close(2);
   EXPECT_EQ(Step()->step().background_ids(), 1);
 }
@@ -190,7 +190,7 @@ class ForeseeingEngine : public FakeEngine {
 
 TEST_F(WorkerCoreTest, CutsAPromptSoThatAChunkFitsIntoAStepAndALease) {
   const struct {
-    int step_ms, lease_ms;  // 0: without a limit, a device of its own.
+    int step_ms, lease_ms;  // 0: without a limit, a dedicated device.
     int chunk;
   } rows[] = {{50, 0, 50},  {1, 0, kMaxVerify + 1}, {500, 0, 120},          {0, 50, 50},
               {80, 50, 50}, {50, 80, 50},           {0, 1, kMaxVerify + 1}, {0, 500, 120}};

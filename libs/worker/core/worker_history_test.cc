@@ -12,7 +12,7 @@ using ::testing::ElementsAre;
 
 std::vector<TokenId> Ids(std::span<const TokenId> ids) { return {ids.begin(), ids.end()}; }
 
-TEST(TokenTrackTest, ReplaceReturnsTheUnchangedPrefix) {
+TEST(WorkerHistoryTest, ReplaceReturnsTheUnchangedPrefix) {
   WorkerHistory track;
   EXPECT_EQ(track.Replace(std::vector<TokenId>{1, 2, 3}, 0, Author::kSmall), 0);
   EXPECT_EQ(track.Replace(std::vector<TokenId>{1, 2, 4, 5}, 1, Author::kLarge), 2);
@@ -23,7 +23,7 @@ TEST(TokenTrackTest, ReplaceReturnsTheUnchangedPrefix) {
   EXPECT_EQ(track.size(), 1);
 }
 
-TEST(TokenTrackTest, ExtendKeepsTheNotesOfWhatWasTentativeBefore) {
+TEST(WorkerHistoryTest, ExtendKeepsTheRecordsOfWhatWasTentativeBefore) {
   WorkerHistory track;
   track.Replace(std::vector<TokenId>{1}, 0, Author::kSmall);
   track.AppendTentative({.id = 2, .author = Author::kSmall, .entropy = 0.5f});
@@ -34,7 +34,7 @@ TEST(TokenTrackTest, ExtendKeepsTheNotesOfWhatWasTentativeBefore) {
   EXPECT_EQ(track.tail_record(1).author, Author::kLarge);
 }
 
-TEST(TokenTrackTest, ExtendMayCommitATail) {
+TEST(WorkerHistoryTest, ExtendMayCommitATail) {
   WorkerHistory track;
   track.Replace(std::vector<TokenId>{1}, 0, Author::kSmall);
   track.AppendTentative({.id = 2});
@@ -43,7 +43,7 @@ TEST(TokenTrackTest, ExtendMayCommitATail) {
   EXPECT_EQ(track.committed(), 4);
 }
 
-TEST(TokenTrackTest, CommitsTheTailFromItsFirstId) {
+TEST(WorkerHistoryTest, CommitsTheTailFromItsFirstId) {
   WorkerHistory track;
   track.Replace(std::vector<TokenId>{1}, 0, Author::kSmall);
   track.AppendTentative({.id = 2});
@@ -55,7 +55,7 @@ TEST(TokenTrackTest, CommitsTheTailFromItsFirstId) {
   EXPECT_EQ(track.size(), 2);
 }
 
-TEST(TokenTrackTest, CountsFollowEveryCutAndAppend) {
+TEST(WorkerHistoryTest, CountsFollowEveryCutAndAppend) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     WorkerHistory track;

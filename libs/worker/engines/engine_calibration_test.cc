@@ -25,7 +25,7 @@ class ClockPacer : public StepPacer {
 
 class EngineCalibrationTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Engine> Make(const StepCurve& curve, const HashEngineOptions& options = {}) {
+  std::unique_ptr<Engine> Make(const StepCurve& curve, const SyntheticEngineOptions& options = {}) {
     return std::make_unique<TimedEngine>(options, curve, std::make_unique<ClockPacer>(&clock_));
   }
   std::vector<wire::StepSample> Run(const CalibrationLimits& limits, Engine* engine) {

@@ -11,9 +11,9 @@
 
 namespace tokenrouter {
 
-absl::StatusOr<WorkerEngine> MakeHashEngine(Role role, const WorkerOptions& options) {
+absl::StatusOr<WorkerEngine> MakeSyntheticEngine(Role role, const WorkerOptions& options) {
   WorkerEngine made;
-  HashEngineOptions hash;
+  SyntheticEngineOptions hash;
   hash.model.seed = static_cast<uint64_t>(options.seed);
   hash.model.role = role;
   hash.model.acceptance_rate = options.timed_agreement;

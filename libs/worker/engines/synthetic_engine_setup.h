@@ -11,6 +11,6 @@ namespace tokenrouter {
 inline constexpr int64_t kHashKvBytesPerToken = 12288;
 
 // REQUIRES: options.engine is "timed" or "fake".
-absl::StatusOr<WorkerEngine> MakeHashEngine(Role role, const WorkerOptions& options);
+absl::StatusOr<WorkerEngine> MakeSyntheticEngine(Role role, const WorkerOptions& options);
 
 }  // namespace tokenrouter

@@ -44,7 +44,7 @@ int WorkerMain(Role role, int argc, const char* const* argv,
   }
   SendGrpcLogHere();
   const EngineFactory make_engine = [&](const WorkerOptions& o, const LoadProgress& progress) {
-    return o.engine == "torch" ? make_torch_engine(o, progress) : MakeHashEngine(role, o);
+    return o.engine == "torch" ? make_torch_engine(o, progress) : MakeSyntheticEngine(role, o);
   };
   std::atomic<bool> failed{false};
   auto runner = WorkerRunner::Start(role, options, make_engine, [&failed](const absl::Status&) {

@@ -37,7 +37,7 @@ class WorkerRunnerTest : public ::testing::Test {
   }
 
   void Start(EngineFactory factory = [](const WorkerOptions& options, const LoadProgress&) {
-    return MakeHashEngine(Role::kSmall, options);
+    return MakeSyntheticEngine(Role::kSmall, options);
   }) {
     auto runner =
         WorkerRunner::Start(Role::kSmall, options_, std::move(factory),
@@ -218,7 +218,7 @@ TEST_F(WorkerRunnerTest, TellsHowFarLoadingIs) {
     progress(300 << 20, 600 << 20);
     halfway.set_value();
     go_on.get_future().wait();
-    return MakeHashEngine(Role::kSmall, options);
+    return MakeSyntheticEngine(Role::kSmall, options);
   });
   halfway.get_future().wait();
   EXPECT_THAT(runner_->ready(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("300 of 600")));

@@ -1,4 +1,4 @@
-// A small and a large WorkerCore on hash engines, random requests, and the output of one model
+// A small and a large WorkerCore on synthetic engines, random requests, and the output of one model
 // alone, for tests of exactness. Test-only.
 #pragma once
 
@@ -37,7 +37,7 @@ struct Pair {
     scheduler.stop_ids = {kEos};
     scheduler.Attach();
   }
-  static HashEngineOptions ModelOf(const Options& options, Role role) {
+  static SyntheticEngineOptions ModelOf(const Options& options, Role role) {
     return {.model = {.role = role,
                       .acceptance_rate = options.acceptance_rate,
                       .usable_ids = 50,

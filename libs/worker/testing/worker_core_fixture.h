@@ -47,10 +47,10 @@ class WorkerCoreTest : public ::testing::Test {
  protected:
   void Start(WorkerCoreOptions options = {}, int64_t total_blocks = 1000) {
     options.worker_id = "w";
-    engine_ = std::make_unique<FakeEngine>(HashEngineOptions{.model = {.usable_ids = 50},
-                                                             .context_limit = 256,
-                                                             .block_size = 4,
-                                                             .total_blocks = total_blocks});
+    engine_ = std::make_unique<FakeEngine>(SyntheticEngineOptions{.model = {.usable_ids = 50},
+                                                                  .context_limit = 256,
+                                                                  .block_size = 4,
+                                                                  .total_blocks = total_blocks});
     core_ = std::make_unique<WorkerCore>(options, engine_.get());
   }
   void Attach(uint64_t term = 1, int32_t keep_unclaimed_ms = 1000) {

@@ -67,7 +67,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Lets the client read the last reply although it is still sending.
   Task<> LingerAndClose();
 
-  // While a call runs, bytes are read ahead so that a close is noticed at once.
+  // While a call runs, bytes are read before they are due, so that a close is noticed at once.
   void StartWatch();
   Task<> StopWatch();
   void Wake();

@@ -5,7 +5,7 @@
 namespace tokenrouter {
 namespace {
 
-TEST(LinkCallsTest, MergesWhatIsSaidAboutOneRequestAndWakesOnce) {
+TEST(PendingCallsTest, MergesWhatIsSaidAboutOneRequestAndWakesOnce) {
   PendingCalls calls;
   EXPECT_TRUE(calls.Acknowledge(1, 20));
   EXPECT_FALSE(calls.Acknowledge(1, 10));
@@ -18,7 +18,7 @@ TEST(LinkCallsTest, MergesWhatIsSaidAboutOneRequestAndWakesOnce) {
   EXPECT_TRUE(calls.Finish(2, wire::Finish())) << "nothing waits any more";
 }
 
-TEST(LinkCallsTest, ACancelDoesNotOvertakeItsSubmit) {
+TEST(PendingCallsTest, ACancelDoesNotOvertakeItsSubmit) {
   PendingCalls calls;
   calls.Entering(1);
   calls.Cancel(1);

@@ -39,7 +39,7 @@ void RowReportHandler::OnRow(AttachedWorker* worker, const wire::RowReport& row)
     state_->requests.FollowReading(*request);
     CountUncomputed(request, worker);
     placement_->OnTokensAccepted(request, worker);
-    if (request->credit_blocked()) Park(request);
+    if (request->credit_blocked()) Block(request);
   }
 }
 
@@ -144,7 +144,7 @@ void RowReportHandler::HandOff(RequestMachine* request, const wire::Handoff& han
   placement_->DispatchGrant(request);
 }
 
-void RowReportHandler::Park(RequestMachine* request) {
+void RowReportHandler::Block(RequestMachine* request) {
   CountIdle(state_, request);
   FreeSuspectSlot(state_, *request, request->grant().role);
   StartStall(state_, request);

@@ -35,7 +35,8 @@ class RowReportHandler {
   void JudgeSuspect(RequestMachine* request, Role role);
   // `chunk`: what the row committed; null: nothing.
   void HandOff(RequestMachine* request, const wire::Handoff& handoff, wire::TokenChunk* chunk);
-  void Park(RequestMachine* request);
+  // The row waits for its client: it does not run, and other suspects may.
+  void Block(RequestMachine* request);
   bool ReachedLength(const RequestMachine& request, wire::Finish* finish) const;
 
   CoreState* const state_;

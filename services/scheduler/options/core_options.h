@@ -121,7 +121,7 @@ struct CoreOptions {
   // A request that ran on so many lost workers in a row is given up: the first may be by chance or
   // by a neighbour, after it no other suspect is near.
   int max_worker_losses = 3;
-  // A suspect does not wait longer for its turn; after it, it runs with other suspects.
+  // A suspect does not wait longer to run alone; after that, it runs with other suspects.
   absl::Duration suspect_wait = absl::Seconds(30);
 };
 

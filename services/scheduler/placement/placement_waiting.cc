@@ -67,8 +67,8 @@ absl::Time Placement::WaitEnd(const RequestMachine& request) const {
   if (role == Role::kLarge && request.service().placed && !PoolEmpty(pair, role)) {
     return queued + state_->options.large_kv_timeout;
   }
-  const absl::Time seat = queued + state_->options.admission_timeout;
-  if (!PoolEmpty(pair, role)) return seat;
+  const absl::Time slot = queued + state_->options.admission_timeout;
+  if (!PoolEmpty(pair, role)) return slot;
   // The time in the queue of a full pool does not count against it, but a pool that comes and goes
   // must not make it wait without end.
   const absl::Time empty = state_->directory.pair(pair).empty_since[Index(role)];
@@ -79,7 +79,7 @@ absl::Time Placement::WaitEnd(const RequestMachine& request) const {
     wait = waits ? options.no_large_worker_timeout : absl::ZeroDuration();
   }
   // After a restart, or after a stream broke, the pool's workers may only be on their way back.
-  return std::max({std::min(std::max(queued, empty), seat) + wait, state_->KnownFrom(pair, role),
+  return std::max({std::min(std::max(queued, empty), slot) + wait, state_->KnownFrom(pair, role),
                    state_->lost_workers.MayReturnUntil(pair, role)});
 }
 

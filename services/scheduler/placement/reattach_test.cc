@@ -1,4 +1,5 @@
-// Workers whose stream broke and who attach again: their KV is of use, and nobody waits for long.
+// Workers whose stream broke and who attach again: their KV is of use, and no request waits for
+// long.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

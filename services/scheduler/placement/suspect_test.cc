@@ -100,7 +100,7 @@ TEST(SuspectTest, AtMostOneSuspectRunsPerWorkerUntilItHasWrittenTwice) {
   EXPECT_EQ(Running(s, kFirst + 3).size(), 1u);
 }
 
-TEST(SuspectTest, ASuspectThatLeavesOrParksMakesRoomForTheNext) {
+TEST(SuspectTest, ASuspectThatLeavesOrIsCreditBlockedMakesRoomForTheNext) {
   S s;
   s.Attach(Role::kSmall, kFirst);
   s.Attach(Role::kLarge, S::kLarge);
@@ -111,13 +111,13 @@ TEST(SuspectTest, ASuspectThatLeavesOrParksMakesRoomForTheNext) {
   EXPECT_THAT(Running(s, kFirst + 1), ElementsAre(1));
   s.Send(kFirst + 1, S::HandingOff(S::Row(1, 2, 3, {40}), Role::kLarge));
   EXPECT_THAT(Running(s, kFirst + 1), ElementsAre(2));
-  // It comes back as a suspect still, and waits for its turn.
+  // It comes back as a suspect still, and waits until it may run.
   s.Send(S::kLarge, S::HandingOff(S::Row(1, 1, 4, {50}, 2), Role::kSmall));
   EXPECT_THAT(Running(s, kFirst + 1), ElementsAre(2));
-  wire::RowReport parks = S::Row(2, 2, 3, std::vector<TokenId>(64, 40));
-  parks.set_credit_blocked(true);
+  wire::RowReport blocked = S::Row(2, 2, 3, std::vector<TokenId>(64, 40));
+  blocked.set_credit_blocked(true);
   s.ForgetFrames();
-  s.Send(kFirst + 1, parks);
+  s.Send(kFirst + 1, blocked);
   EXPECT_THAT(Running(s, kFirst + 1), ElementsAre(1));
   EXPECT_EQ(s.Told(kFirst + 1).extends_size(), 1) << "its side is still open";
   s.Ack(2, 60);
@@ -138,7 +138,7 @@ TEST(SuspectTest, OnTheLargeSideTooOneRunsAtATime) {
   s.WorkerGone(S::kLarge);
   s.Attach(Role::kLarge, kFirst);
   const wire::CommandFrame told = s.Told(kFirst);
-  EXPECT_EQ(told.opens_size(), 1) << "what is open may be read ahead";
+  EXPECT_EQ(told.opens_size(), 1) << "what is open may be prefilled in the background";
   EXPECT_THAT(told.releases(), ElementsAre(1));
   s.Submit(3);
   s.Send(S::kSmall, S::HandingOff(S::Row(3, 1, 3, {40}), Role::kLarge));
@@ -152,9 +152,9 @@ TEST(SuspectTest, OnlyWhatRanIsSuspected) {
   s.AttachAll();
   s.Submit(1);
   s.Submit(2);
-  wire::RowReport parks = S::Row(1, 1, 3, std::vector<TokenId>(64, 40));
-  parks.set_credit_blocked(true);
-  s.Send(S::kSmall, parks);
+  wire::RowReport blocked = S::Row(1, 1, 3, std::vector<TokenId>(64, 40));
+  blocked.set_credit_blocked(true);
+  s.Send(S::kSmall, blocked);
   s.Submit(3);
   s.Send(S::kSmall, S::HandingOff(S::Row(3, 1, 3, {40}), Role::kLarge));
   s.WorkerGone(S::kSmall);

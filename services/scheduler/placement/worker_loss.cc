@@ -20,8 +20,8 @@ void WorkerLoss::Leaves(AttachedWorker* worker, absl::Duration grace) {
         request->grant().role == worker->role &&
         (request->phase() == Phase::kRunning || request->phase() == Phase::kReleasable);
     const bool counted = request->service().ready.worker == worker->stream;
-    // While it knows of no row that it may run, a worker reads ahead for those that wait for their
-    // release; whether its last step began so is not known here.
+    // While it knows of no row that it may run, a worker prefills those that wait for their
+    // release in the background; whether its last step began so is not known here.
     const bool ran = counted || worker->suspect == key || worker->releasable.contains(key);
     lost.requests.push_back({key, ran});
     if (counted) CountIdle(state_, request);
@@ -38,7 +38,7 @@ void WorkerLoss::Returned(AttachedWorker* worker) {
   std::optional<LostWorker> lost = state_->lost_workers.Take(worker->hello.worker_id());
   if (!lost) return;
   if (lost->role != worker->role || lost->pair != worker->pair) {
-    lost->judged_at = state_->now;  // Nobody comes back as somebody else.
+    lost->judged_at = state_->now;  // No worker comes back as another one.
     return state_->lost_workers.Add(*std::move(lost));
   }
   std::vector<uint64_t> elsewhere;

@@ -29,7 +29,7 @@ class WorkerLoss {
   void Judge();
 
  private:
-  // The requests whose decode grant was there, each once; nobody awaits the workers any more.
+  // The requests whose decode grant was there, each once; none awaits the workers any more.
   std::vector<uint64_t> Stranded(const std::vector<LostWorker>& lost);
   // On `back`, or when that is null wherever there is room.
   void GoOn(RequestMachine* request, AttachedWorker* back);

@@ -39,7 +39,7 @@ TEST(TimerQueueTest, CancelsOneOrAllOfARequest) {
   EXPECT_EQ(timers.PopDue(kNow)->request, 1u);
 }
 
-// Two requests take turns on the one slot of a large worker: each waits for it again and again.
+// Two requests alternate on the one slot of a large worker: each waits for it again and again.
 TEST(TimerQueueTest, IsBoundedByTheLiveRequests) {
   S s;
   s.Attach(Role::kSmall, S::kSmall);

@@ -27,7 +27,7 @@ struct DeviceUse {
 
 struct WorkerSetup {
   WorkerCoreOptions core;
-  HashEngineOptions engine;
+  SyntheticEngineOptions engine;
   std::string numerics_class;  // Empty: that of the engine.
   absl::Duration step_base = absl::Milliseconds(1);
   absl::Duration step_per_id = absl::Microseconds(20);

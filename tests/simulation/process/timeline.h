@@ -1,5 +1,5 @@
 // Timeline is what happened in a simulated run, as a table that a person reads: the time, who,
-// what. Nobody writes to it in ordinary runs, where texts would cost more than the run.
+// what. It stays empty in ordinary runs, where texts would cost more than the run.
 #pragma once
 
 #include <cstdio>
