@@ -7,30 +7,23 @@
 
 namespace tokenrouter {
 
-double DelayBalanceThreshold(const BalanceTimes& times, int ready, double arrivals, double beta) {
-  TR_CHECK(ready >= 1);
-  const double saved = beta * arrivals * (times.ready + times.arrivals - times.together);
-  const double lost = ready * (times.together - times.ready);
-  return (saved - lost) / (beta * arrivals + ready);
+double DelayBalanceThreshold(const StartableRows& ready, double arrivals, OwnStepMs own_step) {
+  TR_CHECK(ready.rows >= 1);
+  const int k = ready.rows, n = std::max(1, static_cast<int>(arrivals + 0.5));
+  const int64_t coming = std::llround(n * ready.ids_per_arrival);
+  const double spared = ready.mean_step_ms > 0 ? ready.mean_step_ms : own_step(n, coming);
+  const double growth = own_step(k + n, ready.ids + coming) - own_step(k, ready.ids);
+  return arrivals * spared / (k + arrivals) - growth;
 }
 
-double DelayBalanceThreshold(StepTimes own, int ready, double arrivals, double beta) {
-  const int last = static_cast<int>(own.size()) - 1;
-  const int k = std::clamp(ready, 1, last);
-  const int n = std::clamp(static_cast<int>(arrivals + 0.5), 1, last);
-  return DelayBalanceThreshold({own[k], own[n], own[std::min(k + n, last)]}, ready, arrivals, beta);
-}
-
-double MeanResidual(double predicted, double elapsed, double cv) {
-  if (cv <= 0.0) return std::max(0.0, predicted - elapsed);
-  const double sigma = cv * predicted;
-  const double z = (elapsed - predicted) / sigma;
-  if (z < -6.0) return predicted - elapsed;
-  if (z > 5.0) return sigma / z;
-  constexpr double kInverseRootTwoPi = 0.3989422804014327;
-  const double density = kInverseRootTwoPi * std::exp(-z * z / 2);
-  const double survival = 0.5 * std::erfc(z / std::sqrt(2.0));
-  return predicted - elapsed + sigma * density / survival;
+std::optional<size_t> WorthAwaiting(const StartableRows& ready, std::span<const AwaitedStep> steps,
+                                    OwnStepMs own_step) {
+  double arrivals = 0;
+  for (size_t i = 0; i < std::min(steps.size(), kMostAwaitedSteps); ++i) {
+    arrivals += steps[i].rows;
+    if (steps[i].wait_ms < DelayBalanceThreshold(ready, arrivals, own_step)) return i;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tokenrouter

@@ -1,28 +1,52 @@
-// The delay-balance rule for two devices: an idle side X with k ready rows waits for the other
-// side's running step iff the request-time saved by sharing one step exceeds the request-time lost
-// by waiting (batching model, section 5a). A is the expected number of arrivals from the other
-// side's step, rem the time until its end. Waiting pays iff rem < tau*. Units: milliseconds.
-// Threads: pure functions.
+// The one rule for waiting on two devices, which the scheduler, the small workers and the simulator
+// share: a side that could start a step waits for rows that a step elsewhere will bring iff what
+// that saves exceeds what it costs. Both are request-time, because in a closed loop of N requests
+// that commits g tokens per second, a millisecond of any request is worth g / N tokens:
+//   saved  A T             each of the A arriving rows is spared a mean step of this side
+//   cost   (k + A) delay   all rows of the common step end later by the wait w and by what the step
+//                          grows: delay = w + t(k+n) - t(k), n = max(1, round(A))
+// so that waiting pays iff w < tau* = A T / (k + A) - (t(k+n) - t(k)) (docs/batching/theory.md).
+// Units: milliseconds. Threads: pure functions.
 #pragma once
 
-#include "libs/batching_model/step_times.h"
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "absl/functional/function_ref.h"
 
 namespace tokenrouter {
 
-// Durations of own steps that the rule compares.
-struct BalanceTimes {
-  double ready = 0;     // t(k): the ready rows alone.
-  double arrivals = 0;  // t(n): the expected arrivals alone.
-  double together = 0;  // t(k+n): both in one step.
-};
-// tau* = [beta A (t(k) + t(n) - t(k+n)) - k (t(k+n) - t(k))] / (beta A + k) with n = max(1,
-// round(A)); <= 0: never wait. REQUIRES: ready >= 1.
-double DelayBalanceThreshold(const BalanceTimes& times, int ready, double arrivals, double beta);
-// The same from a table by batch size.
-double DelayBalanceThreshold(StepTimes own, int ready, double arrivals, double beta);
+// Predicted milliseconds of an own step of that many rows and new ids.
+using OwnStepMs = absl::FunctionRef<double(int rows, int64_t new_ids)>;
 
-// Mean remaining time of a step predicted to take `predicted`, of which `elapsed` have passed, when
-// step times are normal with relative spread `cv`; max(0, predicted - elapsed) for cv = 0.
-double MeanResidual(double predicted, double elapsed, double cv);
+// The rows that could start now.
+struct StartableRows {
+  int rows = 1;  // k, at least 1.
+  int64_t ids = 1;
+  double ids_per_arrival = 1;  // Mean new ids of an arriving row.
+  // T, the mean step of this side under the plan. 0: unknown, t(n) stands in.
+  double mean_step_ms = 0;
+};
+
+// A step elsewhere that will bring rows.
+struct AwaitedStep {
+  // From when this side can start until those rows are here: what waiting costs. The time in which
+  // its own step runs counts as none.
+  double wait_ms = 0;
+  double rows = 0;  // The mean number that it brings.
+};
+
+// The most steps that one decision looks at, those that end first.
+inline constexpr size_t kMostAwaitedSteps = 8;
+
+// tau* against `arrivals` rows; <= 0: waiting for them never pays. REQUIRES: ready.rows >= 1.
+double DelayBalanceThreshold(const StartableRows& ready, double arrivals, OwnStepMs own_step);
+
+// The first of `steps` whose end is worth waiting for, with the rows of those before it; none:
+// start now. REQUIRES: `steps` in the order of their waits.
+std::optional<size_t> WorthAwaiting(const StartableRows& ready, std::span<const AwaitedStep> steps,
+                                    OwnStepMs own_step);
 
 }  // namespace tokenrouter

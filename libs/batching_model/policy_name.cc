@@ -1,6 +1,7 @@
 #include "libs/batching_model/policy_name.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
 namespace tokenrouter {
@@ -51,7 +52,8 @@ std::string DescribePolicy(const BatchingPolicy& policy, bool shared_device) {
                  : absl::StrCat(name, " ", policy.wait_small_ms, ",", policy.wait_large_ms, " ms");
     case Kind::kModel:
       return shared_device ? absl::StrCat(name, " m=", policy.m_large)
-                           : absl::StrCat(name, " beta=", policy.beta);
+                           : absl::StrFormat("%s steps %.4g,%.4g ms", name, policy.step_small_ms,
+                                             policy.step_large_ms);
     case Kind::kGreedy:
     case Kind::kLongestQueue:
       return name;

@@ -153,10 +153,7 @@ void Simulation::Advance() {
 }
 
 void Simulation::Receive(const Arrival& arrival) {
-  if (arrival.request == kNoRequest) {
-    EndWaitsFor(arrival.side, side_[arrival.side][arrival.worker].last);
-    return;
-  }
+  if (arrival.request == kNoRequest) return;
   --Home(arrival.side, arrival.request).inbound;
   MakeReady(arrival.side, arrival.request);
 }
@@ -164,11 +161,7 @@ void Simulation::Receive(const Arrival& arrival) {
 void Simulation::Complete(Side side, int index) {
   Worker& worker = side_[side][index];
   std::swap(worker.last, worker.step);
-  if (setup_.hop_ms == 0) {
-    EndWaitsFor(side, worker.last);
-  } else {
-    arrivals_.push({now_ + setup_.hop_ms, side, index, kNoRequest});
-  }
+  if (setup_.hop_ms > 0) arrivals_.push({now_ + setup_.hop_ms, side, index, kNoRequest});
   for (const int request : worker.running) {
     if (StaysAfter(side, request)) {
       MakeReady(side, request);
@@ -193,14 +186,6 @@ bool Simulation::StaysAfter(Side side, int request) {
   unseen_[request] = 1;
   Commit(request);
   return setup_.q < 1.0 && random_.Uniform() >= setup_.q;
-}
-
-// Workers that waited for rows of this step stop waiting.
-void Simulation::EndWaitsFor(Side side, const Step& step) {
-  std::vector<Worker>& peers = side_[Other(side)];
-  for (size_t i = 0; i < peers.size(); ++i) {
-    if (step.by_peer[i] > 0) peers[i].deadline = kNever;
-  }
 }
 
 void Simulation::Hand(Side side, int request) {
@@ -237,17 +222,20 @@ SimulationResult Simulation::Report(double span) {
       sums[side].steps += worker.steps;
       sums[side].rows += worker.rows;
       sums[side].ids += worker.ids;
-      sums[side].busy += worker.busy / static_cast<double>(side_[side].size());
+      sums[side].busy += worker.busy;
     }
   }
+  const auto mean_step = [](const Worker& sum) { return sum.busy / std::max(1.0, sum.steps); };
   SimulationResult result;
   result.committed_per_s = 1000.0 * static_cast<double>(committed_) / span;
   result.rows_per_s = 1000.0 * (sums[kS].rows + sums[kL].rows) / span;
   result.mean_batch_small = sums[kS].rows / std::max(1.0, sums[kS].steps);
   result.mean_batch_large = sums[kL].rows / std::max(1.0, sums[kL].steps);
   result.ids_per_large_row = sums[kL].ids / std::max(1.0, sums[kL].rows);
-  result.busy_small = sums[kS].busy / span;
-  result.busy_large = sums[kL].busy / span;
+  result.step_small_ms = mean_step(sums[kS]);
+  result.step_large_ms = mean_step(sums[kL]);
+  result.busy_small = sums[kS].busy / span / setup_.small_workers;
+  result.busy_large = sums[kL].busy / span / setup_.large_workers;
   result.gap_p50_ms = GapPercentile(0.5);
   result.gap_p99_ms = GapPercentile(0.99);
   return result;

@@ -62,7 +62,7 @@ class Simulation {
   struct Expected {
     double remaining = 0;
     double arrivals = 0;
-    double step = 0;  // Predicted duration.
+    double latest = kNever;  // When to give up on them.
   };
 
   // simulation.cc
@@ -79,7 +79,6 @@ class Simulation {
   bool StaysAfter(Side side, int request);
   void Hand(Side side, int request);
   void Receive(const Arrival& arrival);
-  void EndWaitsFor(Side side, const Step& step);
   void MakeReady(Side side, int request);
   void Commit(int request);
   void ResetCounts();
@@ -92,12 +91,9 @@ class Simulation {
   void DecideTwo();
   bool Waits(Side side, int index);
   bool WaitsByRule(Side side, Worker* worker, bool peer_busy) const;
-  bool WaitsFor(Side side, const Worker& worker, const std::vector<Expected>& expected) const;
-  void YieldToShortLargeSteps();
   const Step* Visible(const Worker& worker) const;
   std::vector<Expected> Running(Side side, int index) const;
   void AddStarting(int large, std::vector<Expected>* expected) const;
-  double WaitThreshold(Side side, const Worker& worker, double arrivals) const;
   bool Stuck() const;
 
   const SimulationSetup& setup_;

@@ -1,16 +1,12 @@
 // The launch decisions of a simulated worker: section 5 of the batching model.
 #include <algorithm>
+#include <optional>
 
 #include "libs/batching_model/delay_balance.h"
 #include "libs/batching_model/simulation.h"
+#include "libs/batching_model/step_end.h"
 
 namespace tokenrouter {
-namespace {
-
-// At most this many of the other side's running steps are considered, those that end first.
-constexpr size_t kMostSteps = 8;
-
-}  // namespace
 
 // One device: exactly one step at a time.
 void Simulation::DecideShared() {
@@ -49,8 +45,6 @@ void Simulation::DecideTwo() {
       launches_[side].push_back(could && !Waits(side, i));
     }
   }
-  const bool knows_both = !setup_.distributed && policy_.kind == BatchingPolicy::Kind::kModel;
-  if (knows_both) YieldToShortLargeSteps();
   bool any = false;
   for (const Side side : {kS, kL}) {
     for (size_t i = 0; i < side_[side].size(); ++i) {
@@ -92,16 +86,18 @@ bool Simulation::Waits(Side side, int index) {
     return WaitsByRule(side, &worker, peer_busy);
   }
   std::vector<Expected> expected = Running(side, index);
-  const bool peer_busy = !expected.empty();
   if (side == kL) AddStarting(index, &expected);
-  if (!WaitsFor(side, worker, expected)) return false;
-  // The first wait arms a timer, which bounds it when the other side's step overruns. A step that
-  // starts at this moment arms none, since it is considered again while it runs.
-  if (worker.deadline == kNever && peer_busy) {
-    const double arrivals = expected.front().arrivals;
-    const double tau = WaitThreshold(side, worker, arrivals);
-    worker.deadline = now_ + (side == kL ? std::max(tau, expected.front().step) : tau);
-  }
+  std::vector<AwaitedStep> steps;
+  for (const Expected& step : expected) steps.push_back({step.remaining, step.arrivals});
+  const StartableRows ready = {
+      .rows = worker.rows_ready(),
+      .ids = worker.ready_ids,
+      .ids_per_arrival = side == kS ? 1 : 1 / setup_.r,
+      .mean_step_ms = side == kS ? policy_.step_small_ms : policy_.step_large_ms};
+  const std::optional<size_t> worth =
+      WorthAwaiting(ready, steps, [&](int rows, int64_t ids) { return Cost(side, rows, ids); });
+  if (!worth) return false;
+  worker.deadline = expected[*worth].latest;
   return now_ < worker.deadline - kSameTime;
 }
 
@@ -115,17 +111,6 @@ bool Simulation::WaitsByRule(Side side, Worker* worker, bool peer_busy) const {
   worker->deadline =
       worker->oldest_ready + (side == kS ? policy_.wait_small_ms : policy_.wait_large_ms);
   return now_ < worker->deadline - kSameTime;
-}
-
-// True when waiting until the first, second, ... of the steps has delivered its rows pays off.
-bool Simulation::WaitsFor(Side side, const Worker& worker,
-                          const std::vector<Expected>& expected) const {
-  double arrivals = 0;
-  for (const Expected& step : expected) {
-    arrivals += step.arrivals;
-    if (step.remaining < WaitThreshold(side, worker, arrivals)) return true;
-  }
-  return false;
 }
 
 // The step that the other side knows to be running.
@@ -143,21 +128,22 @@ std::vector<Simulation::Expected> Simulation::Running(Side side, int index) cons
   for (const Worker& peer : side_[Other(side)]) {
     const Step* const step = Visible(peer);
     if (step == nullptr || step->by_peer[index] == 0) continue;
-    const double elapsed = now_ - setup_.hop_ms - step->start;
-    expected.push_back({.remaining = MeanResidual(step->predicted, elapsed, setup_.noise_cv),
+    const double seen = step->start + setup_.hop_ms;
+    const double latest = seen + LongestRun(step->predicted, setup_.noise_cv);
+    if (now_ >= latest - kSameTime) continue;
+    expected.push_back({.remaining = MeanResidual(step->predicted, now_ - seen, setup_.noise_cv),
                         .arrivals = leaves * step->by_peer[index],
-                        .step = step->predicted});
+                        .latest = latest});
   }
   std::sort(expected.begin(), expected.end(),
             [](const Expected& a, const Expected& b) { return a.remaining < b.remaining; });
-  if (expected.size() > kMostSteps) expected.resize(kMostSteps);
   return expected;
 }
 
 // Small steps that start now, or as soon as the rows that are on their way have come: would holding
 // the large rows for them be better?
 void Simulation::AddStarting(int large, std::vector<Expected>* expected) const {
-  for (size_t i = 0; i < side_[kS].size() && expected->size() < kMostSteps; ++i) {
+  for (size_t i = 0; i < side_[kS].size(); ++i) {
     const Worker& small = side_[kS][i];
     const bool starts = launches_[kS][i];
     if (!starts && (!small.idle() || !small.ready.empty() || small.inbound == 0)) continue;
@@ -171,40 +157,10 @@ void Simulation::AddStarting(int large, std::vector<Expected>* expected) const {
     const double mine = starts ? here : rows * share;
     if (mine == 0) continue;
     const double step = Cost(kS, rows, rows);
-    expected->push_back({.remaining = step + hops, .arrivals = setup_.r * mine, .step = step});
+    expected->push_back({.remaining = step + hops,
+                         .arrivals = setup_.r * mine,
+                         .latest = now_ + hops + LongestRun(step, setup_.noise_cv)});
   }
-}
-
-// When both sides are idle and the large step is the shorter one, a small worker may gain by
-// waiting for it.
-void Simulation::YieldToShortLargeSteps() {
-  for (size_t i = 0; i < side_[kS].size(); ++i) {
-    const Worker& small = side_[kS][i];
-    if (!launches_[kS][i]) continue;
-    const double small_time = Cost(kS, small.rows_ready(), small.rows_ready());
-    for (size_t j = 0; j < side_[kL].size() && launches_[kS][i]; ++j) {
-      if (!launches_[kL][j]) continue;
-      const Worker& large = side_[kL][j];
-      const auto mine = std::count_if(large.ready.begin(), large.ready.end(), [&](int request) {
-        return home_[kS][request] == static_cast<int>(i);
-      });
-      const double time = Cost(kL, large.rows_ready(), static_cast<double>(large.ready_ids));
-      if (mine == 0 || time >= small_time) continue;
-      const double arrivals = setup_.q * static_cast<double>(mine);
-      if (time + setup_.hop_ms < WaitThreshold(kS, small, arrivals)) launches_[kS][i] = false;
-    }
-  }
-}
-
-// tau* of the rows ready here against that many expected arrivals.
-double Simulation::WaitThreshold(Side side, const Worker& worker, double arrivals) const {
-  const int k = worker.rows_ready(), n = std::max(1, static_cast<int>(arrivals + 0.5));
-  const double own = static_cast<double>(worker.ready_ids);
-  const double coming = side == kS ? n : n / setup_.r;
-  return DelayBalanceThreshold({.ready = Cost(side, k, own),
-                                .arrivals = Cost(side, n, coming),
-                                .together = Cost(side, k + n, own + coming)},
-                               k, arrivals, policy_.beta);
 }
 
 }  // namespace tokenrouter

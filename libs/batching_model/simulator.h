@@ -22,14 +22,17 @@ struct BatchingPolicy {
     kStatic,        // Wait for m_small, m_large rows.
     kFixedWait,     // Wait until the oldest ready row has waited for a fixed time.
     kLongestQueue,  // Shared device: serve the longer queue. Two devices: greedy.
-    kModel,         // Two devices: delay balance with `beta`. Shared device: threshold m_large.
+    kModel,         // Two devices: delay balance. Shared device: threshold m_large.
   };
   Kind kind = Kind::kGreedy;
   int m_small = 1;
   int m_large = 1;
   double wait_small_ms = 0;
   double wait_large_ms = 0;
-  double beta = 1.0;
+  // kModel on two devices: the mean step of either side, which a row saves that joins a step
+  // (delay_balance.h). 0: unknown.
+  double step_small_ms = 0;
+  double step_large_ms = 0;
 };
 
 struct SimulationSetup {
@@ -71,7 +74,9 @@ struct SimulationResult {
   double mean_batch_small = 0;
   double mean_batch_large = 0;
   double ids_per_large_row = 0;
-  double busy_small = 0;  // Share of time.
+  double step_small_ms = 0;  // Mean duration.
+  double step_large_ms = 0;
+  double busy_small = 0;  // Share of time, mean of the workers.
   double busy_large = 0;
   double gap_p50_ms = 0;  // Between committed tokens of one request.
   double gap_p99_ms = 0;

@@ -161,13 +161,6 @@ TEST(SimulatorTest, TheDistributedFormKeepsTheGain) {
   EXPECT_GT(distributed / greedy, 1.06);
 }
 
-TEST(SimulatorTest, ASmallStepWaitsForAShortLargeOneWhereBothCouldStart) {
-  const SimulationSetup setup{
-      .small = Affine(30, 0), .large = Affine(5, 0), .requests = 2, .r = .4, .duration_ms = 1e6};
-  const double greedy = Simulate(setup, {})->committed_per_s;
-  EXPECT_GT(Simulate(setup, {.kind = Kind::kModel})->committed_per_s / greedy, 1.1);
-}
-
 TEST(SimulatorTest, AChangeOfSidesTakesTheHandoffLatencyOnASharedDevice) {
   SimulationSetup setup{.small = Affine(3, 0),
                         .large = Affine(15, 0),

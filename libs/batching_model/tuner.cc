@@ -13,9 +13,9 @@ namespace {
 
 using Kind = BatchingPolicy::Kind;
 
-constexpr double kBetas[] = {.3, .5, .7, 1, 1.5, 2};
 // Static thresholds as shares of a worker's requests. Where rows need the handoff latency and step
-// times are in a whole ratio, a large threshold keeps both sides in one phase, which no beta does.
+// times are in a whole ratio, a large threshold keeps both sides in one phase, which the delay
+// balance, whose decisions each look one step ahead, does not.
 constexpr double kStaticSmallShare = .1;
 constexpr double kStaticLargeShares[] = {.5, .65, .8};
 // Thresholds near the formula's, as a share of it: costs that bend move the best one.
@@ -51,9 +51,21 @@ std::vector<BatchingPolicy> SharedCandidates(const SimulationSetup& setup) {
   return candidates;
 }
 
-std::vector<BatchingPolicy> SeparateCandidates(const SimulationSetup& setup) {
-  std::vector<BatchingPolicy> candidates;
-  for (const double beta : kBetas) candidates.push_back({.kind = Kind::kModel, .beta = beta});
+// The mean steps are those of serving at once: delay balance is one step of policy improvement over
+// that (Howard 1960).
+absl::StatusOr<BatchingPolicy> DelayBalance(const SimulationSetup& setup,
+                                            const TunerOptions& options) {
+  TR_ASSIGN_OR_RETURN(const std::vector<ScoredPolicy> greedy,
+                      ScoreCandidates(setup, {{.kind = Kind::kGreedy}}, options));
+  return BatchingPolicy{.kind = Kind::kModel,
+                        .step_small_ms = greedy.front().result.step_small_ms,
+                        .step_large_ms = greedy.front().result.step_large_ms};
+}
+
+absl::StatusOr<std::vector<BatchingPolicy>> SeparateCandidates(const SimulationSetup& setup,
+                                                               const TunerOptions& options) {
+  TR_ASSIGN_OR_RETURN(const BatchingPolicy balance, DelayBalance(setup, options));
+  std::vector<BatchingPolicy> candidates = {balance};
   const auto rows = [&](double share, int workers) {
     return std::max(1, static_cast<int>(std::lround(share * setup.requests / workers)));
   };
@@ -66,13 +78,17 @@ std::vector<BatchingPolicy> SeparateCandidates(const SimulationSetup& setup) {
 }
 
 // Greedy comes first.
-std::vector<BatchingPolicy> Candidates(const SimulationSetup& setup) {
+absl::StatusOr<std::vector<BatchingPolicy>> Candidates(const SimulationSetup& setup,
+                                                       const TunerOptions& options) {
   std::vector<BatchingPolicy> candidates = {{.kind = Kind::kGreedy}};
   if (setup.requests == 1) return candidates;  // One request never waits for another.
-  for (const BatchingPolicy& policy :
-       setup.shared_device ? SharedCandidates(setup) : SeparateCandidates(setup)) {
-    candidates.push_back(policy);
+  std::vector<BatchingPolicy> others;
+  if (setup.shared_device) {
+    others = SharedCandidates(setup);
+  } else {
+    TR_ASSIGN_OR_RETURN(others, SeparateCandidates(setup, options));
   }
+  candidates.insert(candidates.end(), others.begin(), others.end());
   return candidates;
 }
 
@@ -80,8 +96,9 @@ std::vector<BatchingPolicy> Candidates(const SimulationSetup& setup) {
 
 absl::StatusOr<TunedPolicy> Tune(const SimulationSetup& setup, const TunerOptions& options) {
   TR_RETURN_IF_ERROR(CheckSetup(setup));
+  TR_ASSIGN_OR_RETURN(const std::vector<BatchingPolicy> candidates, Candidates(setup, options));
   TR_ASSIGN_OR_RETURN(const std::vector<ScoredPolicy> scored,
-                      ScoreCandidates(setup, Candidates(setup), options));
+                      ScoreCandidates(setup, candidates, options));
   const ScoredPolicy& greedy = scored.front();
   const ScoredPolicy* best = &*std::min_element(scored.begin(), scored.end(), Faster);
   const double least = greedy.result.committed_per_s * (1.0 + options.least_gain);

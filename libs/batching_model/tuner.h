@@ -1,5 +1,6 @@
 // Chooses a batching policy by short simulations of the present load (batching model, section 5b):
-// greedy against thresholds on a shared device, against a few betas and static thresholds on two.
+// greedy against thresholds on a shared device, against the delay balance and static thresholds on
+// two.
 // Meant for a background thread: no call of the serving path may wait for it. Threads: pure. Cost:
 // bounded by steps and rows simulated, tens of milliseconds; only the exact threshold search adds
 // to that.

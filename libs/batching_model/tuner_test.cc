@@ -121,7 +121,7 @@ TEST(TunerTest, RepeatsItselfAndBoundsWhatItSimulates) {
     return setup.large(rows, ids);
   };
   TR_ASSERT_OK_AND_ASSIGN(const TunedPolicy third, Tune(counted));
-  EXPECT_EQ(third.policy.beta, first.policy.beta);
+  EXPECT_EQ(third.policy.step_large_ms, first.policy.step_large_ms);
   EXPECT_LT(asked, 1000000);
 }
 

@@ -135,7 +135,8 @@ TEST(ExactnessTest, DeferralChangesNoToken) {
       if (i % 10 == 0) {
         deferral.set_least_rows(below(2) * below(8));
         deferral.set_wait_us(below(2) * below(5000));
-        deferral.set_beta(below(2) * 0.1 * below(20));
+        deferral.set_delay_balance(below(2) == 0);
+        deferral.set_mean_step_us(below(2) * below(20000));
         deferral.set_step_spread(0.01 * below(30));
         deferral.set_cap_us(below(10000));
       }

@@ -83,7 +83,7 @@ TEST_F(WorkerDeferralTest, RowsRunWhenTheStepOfTheOtherSideIsOverdue) {
 
 TEST_F(WorkerDeferralTest, TheDelayBalanceWaitsForAStepThatIsAboutToEnd) {
   wire::Deferral deferral;
-  deferral.set_beta(1);
+  deferral.set_delay_balance(true);
   deferral.set_cap_us(50 * kMillisecond);
   Send(deferral, Peer(900, /*batch=*/6));
   EXPECT_FALSE(Step().has_value());
@@ -218,7 +218,8 @@ TEST_F(WorkerDeferralTest, NoRowWaitsLongerThanTheCapAndOneStep) {
         wire::Deferral& deferral = *frame.mutable_deferral();
         deferral.set_least_rows(below(2) * below(12));
         deferral.set_wait_us(below(2) * below(30000));
-        deferral.set_beta(below(2) * 0.1 * below(30));
+        deferral.set_delay_balance(below(2) == 0);
+        deferral.set_mean_step_us(below(2) * below(60000));
         deferral.set_step_spread(0.01 * below(50));
         deferral.set_cap_us(absl::ToInt64Microseconds(kCap) * below(5) / 4);
       }

@@ -4,16 +4,13 @@
 #include <cmath>
 
 #include "libs/batching_model/delay_balance.h"
+#include "libs/batching_model/step_end.h"
 #include "libs/status/check.h"
 
 namespace tokenrouter {
 namespace {
 
-// A step counts as overdue this many spreads after its predicted end. The spread is never taken as
-// less than kLeastSpread, since the message and the rows need time to travel too.
-constexpr double kOverdueSpreads = 3.0;
-constexpr double kLeastSpread = 0.02;
-constexpr double kMostSpread = 1.0;
+constexpr double kMostSpread = 1.0;  // What a message may claim.
 
 double SpreadOf(const wire::Deferral& deferral) {
   const double spread = deferral.step_spread();
@@ -41,11 +38,6 @@ void LocalDeferral::Detach() {
   Cancel();
 }
 
-void LocalDeferral::Cancel() {
-  waiting_ = false;
-  balance_end_ = absl::InfiniteFuture();
-}
-
 LocalDeferral::Decision LocalDeferral::Decide(const ReadyRows& ready, absl::Time now) {
   TR_CHECK(ready.rows >= 1);
   Decision decision = Judge(ready, now);
@@ -66,8 +58,9 @@ LocalDeferral::Decision LocalDeferral::Judge(const ReadyRows& ready, absl::Time 
       std::min<absl::Duration>(absl::Microseconds(deferral_.cap_us()), kLongestDeferral);
   const absl::Time bound = std::min(ready.launch_by, ready.oldest_since + cap);
   if (now >= bound) return Launch(WaitOutcome::kBound);
-  const double most = 1.0 + kOverdueSpreads * std::max(SpreadOf(deferral_), kLeastSpread);
-  const absl::Time overdue = peer_started_ + most * peer_predicted();
+  const absl::Time overdue =
+      peer_started_ + absl::Milliseconds(LongestRun(absl::ToDoubleMilliseconds(peer_predicted()),
+                                                    SpreadOf(deferral_)));
   if (now >= overdue) return Launch(WaitOutcome::kTimer);
   absl::Time until = std::min(bound, overdue);
   if (deferral_.least_rows() > 0 && ready.rows >= deferral_.least_rows()) {
@@ -78,42 +71,36 @@ LocalDeferral::Decision LocalDeferral::Judge(const ReadyRows& ready, absl::Time 
     if (now >= end) return Launch(WaitOutcome::kTimer);
     until = std::min(until, end);
   }
-  if (deferral_.beta() > 0) {
-    if (now >= balance_end_) return Launch(WaitOutcome::kTimer);
-    const absl::Time end = BalanceEnd(ready, now);
-    if (now >= end) return Launch(WaitOutcome::kBalance);
-    balance_end_ = std::min(balance_end_, end);
-    until = std::min(until, balance_end_);
+  if (deferral_.delay_balance() && !WorthWaiting(ready, now)) {
+    return Launch(WaitOutcome::kBalance);
   }
   return {.wait_until = until};
 }
 
 bool LocalDeferral::active() const {
-  const bool any = deferral_.least_rows() > 0 || deferral_.wait_us() > 0 || deferral_.beta() > 0;
-  return any && deferral_.cap_us() > 0 && std::isfinite(deferral_.beta());
+  const bool any =
+      deferral_.least_rows() > 0 || deferral_.wait_us() > 0 || deferral_.delay_balance();
+  return any && deferral_.cap_us() > 0;
 }
 
-absl::Time LocalDeferral::BalanceEnd(const ReadyRows& ready, absl::Time now) const {
-  const int coming = peer_.expected_returns() - arrivals_;
-  if (coming <= 0) return absl::InfinitePast();
-  const double threshold = Threshold(ready, coming);
-  const double remaining =
-      MeanResidual(absl::ToDoubleMilliseconds(peer_predicted()),
-                   absl::ToDoubleMilliseconds(now - peer_started_), SpreadOf(deferral_));
-  return remaining < threshold ? now + absl::Milliseconds(threshold) : absl::InfinitePast();
-}
-
-double LocalDeferral::Threshold(const ReadyRows& ready, int arrivals) const {
+bool LocalDeferral::WorthWaiting(const ReadyRows& ready, absl::Time now) const {
+  const int coming = std::min(peer_.expected_returns() - arrivals_, max_rows_);
+  if (coming <= 0) return false;
+  const AwaitedStep step = {
+      .wait_ms = MeanResidual(absl::ToDoubleMilliseconds(peer_predicted()),
+                              absl::ToDoubleMilliseconds(now - peer_started_), SpreadOf(deferral_)),
+      .rows = static_cast<double>(coming)};
   // Arriving rows are assumed to bring as many new ids as those that are here.
-  const double ids_per_row = static_cast<double>(ready.new_ids) / ready.rows;
-  const auto time = [&](int rows) {
-    return times_.Predict(rows, std::llround(ids_per_row * rows));
-  };
-  const int n = std::min(arrivals, max_rows_);
-  const BalanceTimes times = {.ready = times_.Predict(ready.rows, ready.new_ids),
-                              .arrivals = time(n),
-                              .together = time(std::min(ready.rows + n, max_rows_))};
-  return DelayBalanceThreshold(times, ready.rows, arrivals, deferral_.beta());
+  const StartableRows startable = {
+      .rows = ready.rows,
+      .ids = ready.new_ids,
+      .ids_per_arrival = static_cast<double>(ready.new_ids) / ready.rows,
+      .mean_step_ms = 1e-3 * static_cast<double>(std::max<int64_t>(0, deferral_.mean_step_us()))};
+  return WorthAwaiting(startable, {&step, 1},
+                       [this](int rows, int64_t ids) {
+                         return times_.Predict(std::min(rows, max_rows_), ids);
+                       })
+      .has_value();
 }
 
 absl::Duration LocalDeferral::peer_predicted() const {

@@ -1,5 +1,5 @@
 // LocalDeferral decides on a small worker with a dedicated device whether rows that are ready wait
-// for a fuller batch (batching model, section 5a). It knows the scheduler's last messages
+// for a fuller batch. It knows the scheduler's last messages
 // (Deferral, PeerStep) and what this worker's own steps cost. Every rule that is set may release
 // the rows: least rows, a fixed wait, the delay balance; rows wait while none of them does.
 // Independently of the rules, nothing waits while the other side is idle, when its step is unknown
@@ -55,7 +55,7 @@ class LocalDeferral {
   // Call it once at each moment at which a step could start. A launch ends the wait.
   Decision Decide(const ReadyRows& ready, absl::Time now);
   // Nothing is ready any more, so a wait in progress is over.
-  void Cancel();
+  void Cancel() { waiting_ = false; }
 
   // The time of a routed token: a step of this worker and then one of the other side.
   absl::Duration RoundTrip(int rows, int64_t new_ids) const;
@@ -63,10 +63,8 @@ class LocalDeferral {
  private:
   Decision Judge(const ReadyRows& ready, absl::Time now);
   bool active() const;
-  // When the delay balance launches at the latest; InfinitePast: at once.
-  absl::Time BalanceEnd(const ReadyRows& ready, absl::Time now) const;
-  // tau* in milliseconds for that many arrivals.
-  double Threshold(const ReadyRows& ready, int arrivals) const;
+  // Whether the delay balance says that the rows of the peer's step are worth waiting for.
+  bool WorthWaiting(const ReadyRows& ready, absl::Time now) const;
   absl::Duration peer_predicted() const;
 
   const int max_rows_;
@@ -76,7 +74,6 @@ class LocalDeferral {
   absl::Time peer_started_ = absl::InfinitePast();
   int arrivals_ = 0;
   bool waiting_ = false;
-  absl::Time balance_end_ = absl::InfiniteFuture();  // Armed once per wait.
 };
 
 }  // namespace tokenrouter

@@ -21,9 +21,10 @@ LocalDeferral SideOf(double base_ms, double row_ms, int max_rows = 64) {
   return side;
 }
 
-wire::Deferral Balance(double beta = 1, double spread = 0) {
+wire::Deferral Balance(double spread = 0, double mean_step_ms = 0) {
   wire::Deferral deferral;
-  deferral.set_beta(beta);
+  deferral.set_delay_balance(true);
+  deferral.set_mean_step_us(static_cast<int64_t>(1000 * mean_step_ms));
   deferral.set_step_spread(spread);
   deferral.set_cap_us(500'000);
   return deferral;
@@ -46,8 +47,8 @@ double WaitMs(const LocalDeferral::Decision& decision) {
   return decision.wait() ? absl::ToDoubleMilliseconds(decision.wait_until - kStart) : 0;
 }
 
-// Batching model, section 8: tau* at beta 1. A wait begins just below it and not above, and is
-// armed for tau*.
+// tau* where the plan knows no mean step. A wait begins just below it and not above, and lasts
+// until the step is overdue.
 TEST(LocalDeferralTest, WaitsBelowTheThresholdsOfTheModelsVectors) {
   const struct {
     double base_ms, row_ms;
@@ -62,8 +63,7 @@ TEST(LocalDeferralTest, WaitsBelowTheThresholdsOfTheModelsVectors) {
       const LocalDeferral::Decision decision = side.Decide(Rows(vector.rows), kStart);
       ASSERT_EQ(decision.wait(), remaining < vector.threshold) << vector.threshold;
       if (!decision.wait()) continue;
-      const double overdue = remaining + 60 * 0.06;
-      EXPECT_NEAR(WaitMs(decision), std::min(vector.threshold, overdue), 0.02);
+      EXPECT_NEAR(WaitMs(decision), remaining + 60 * 0.06, 0.02);
     }
   }
 }
@@ -88,25 +88,33 @@ TEST(LocalDeferralTest, NothingWaitsWhileItsOwnStepsAreUnknown) {
   EXPECT_EQ(side.Decide(Rows(1), kStart).outcome, WaitOutcome::kImmediate);
 }
 
-TEST(LocalDeferralTest, TheTimerIsArmedOncePerWait) {
+TEST(LocalDeferralTest, AMessageAboutTheSameStepMovesTheEndOfTheWait) {
   LocalDeferral side = SideOf(6, 0.02);
-  side.SetDeferral(Balance(1, 0.5));
+  side.SetDeferral(Balance(/*spread=*/0.5));
   side.SetPeerStep(StepOf(1.5, 1), kStart);
-  const absl::Time end = side.Decide(Rows(1), kStart).wait_until;
-  ASSERT_LT(kStart + absl::Milliseconds(1), end);
-  // The same wait, later, and with an update about the same step.
-  EXPECT_EQ(side.Decide(Rows(1), kStart + absl::Milliseconds(1)).wait_until, end);
-  side.SetPeerStep(StepOf(2.5, 1, 1.5), kStart + absl::Milliseconds(1.5));
-  const absl::Time after_news = side.Decide(Rows(1), kStart + absl::Milliseconds(1.5)).wait_until;
-  EXPECT_NEAR(absl::ToDoubleMilliseconds(after_news - kStart), 2.99, 0.02);
-  const LocalDeferral::Decision over = side.Decide(Rows(1), after_news);
+  EXPECT_NEAR(WaitMs(side.Decide(Rows(1), kStart)), 1.5 * 2.5, 1e-3);
+  const absl::Time later = kStart + absl::Milliseconds(1.5);
+  side.SetPeerStep(StepOf(2.5, 1, 1.5), later);
+  const absl::Time end = side.Decide(Rows(1), later).wait_until;
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(end - kStart), 2.5 * 2.5, 1e-3);
+  const LocalDeferral::Decision over = side.Decide(Rows(1), end);
   EXPECT_FALSE(over.wait());
   EXPECT_EQ(over.outcome, WaitOutcome::kTimer);
 }
 
+// By hand: one row and one arrival: half of the mean step, less what one row adds.
+TEST(LocalDeferralTest, AnArrivingRowSavesTheMeanStepOfThePlan) {
+  for (const double remaining : {3.9, 4.1}) {
+    LocalDeferral side = SideOf(6, 0.02);
+    side.SetDeferral(Balance(0, /*mean_step_ms=*/8.04));
+    side.SetPeerStep(StepOf(60, 1, 60 - remaining), kStart);
+    EXPECT_EQ(side.Decide(Rows(1), kStart).wait(), remaining < 4);
+  }
+}
+
 TEST(LocalDeferralTest, RowsThatCameAreNoLongerAwaited) {
   LocalDeferral side = SideOf(6, 0.02);
-  side.SetDeferral(Balance(1, 0.2));
+  side.SetDeferral(Balance(0.2));
   side.SetPeerStep(StepOf(2, 2), kStart);
   ASSERT_TRUE(side.Decide(Rows(1), kStart).wait());
   side.CountArrivals(1);
@@ -182,16 +190,17 @@ TEST(LocalDeferralTest, FullStepsAndPromptsNeverWait) {
   EXPECT_FALSE(side.Decide(prompt, kStart).wait());
 }
 
-TEST(LocalDeferralTest, NumbersWithoutSenseHoldNothing) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  for (const double beta : {kNan, -1.0, std::numeric_limits<double>::infinity()}) {
-    LocalDeferral side = SideOf(6, 0.02);
-    side.SetDeferral(Balance(beta, kNan));
-    wire::PeerStep step = StepOf(2, 4);
-    step.set_elapsed_us(std::numeric_limits<int64_t>::min());
-    side.SetPeerStep(step, kStart);
-    EXPECT_FALSE(side.Decide(Rows(1), kStart).wait()) << beta;
-  }
+TEST(LocalDeferralTest, NumbersWithoutSenseAreNotSet) {
+  LocalDeferral side = SideOf(6, 0.02);
+  wire::Deferral deferral = Balance(std::numeric_limits<double>::quiet_NaN());
+  deferral.set_mean_step_us(std::numeric_limits<int64_t>::min());
+  side.SetDeferral(deferral);
+  wire::PeerStep step = StepOf(60, 1, 60 - 2.9);
+  side.SetPeerStep(step, kStart);
+  EXPECT_TRUE(side.Decide(Rows(1), kStart).wait()) << "as without a spread and a mean step";
+  step.set_elapsed_us(std::numeric_limits<int64_t>::min());
+  side.SetPeerStep(step, kStart);
+  EXPECT_FALSE(side.Decide(Rows(1), kStart).wait()) << "a step that has just begun";
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ class Balanced : public ::testing::Test {
     }
     PairPlan plan;
     plan.inputs.requests = 6;
-    plan.prediction = {.policy = {.kind = Kind::kModel, .beta = 1},
+    plan.prediction = {.policy = {.kind = Kind::kModel, .step_small_ms = 6.1, .step_large_ms = 24.1},
                        .routed_per_s = 2,
                        .large_alone_per_s = 1,
                        .routed_ms_per_token = 1,
@@ -112,7 +112,7 @@ class Balanced : public ::testing::Test {
 
 TEST_F(Balanced, RowsWaitForASmallStepAndGoWhenItHasEnded) {
   EXPECT_EQ(s_.Told(S::kLarge).releases_size(), 0);
-  EXPECT_GT(s_.core.NextDeadline(), s_.now + Ms(6));
+  EXPECT_GT(s_.core.NextDeadline(), s_.now + Ms(2)) << "when the small step is overdue";
   s_.now += Ms(2);
   std::vector<wire::RowReport> rows;
   for (const uint64_t key : {2, 3, 4, 5}) {
@@ -135,7 +135,8 @@ TEST_F(Balanced, RowsGoWhenTheSmallStepDoesNotEnd) {
 TEST_F(Balanced, TheSmallSideIsSentTheRuleAndLargeSteps) {
   s_.Tick(Ms(1));
   wire::CommandFrame told = s_.Told(S::kSmall);
-  EXPECT_EQ(told.deferral().beta(), 1);
+  EXPECT_TRUE(told.deferral().delay_balance());
+  EXPECT_EQ(told.deferral().mean_step_us(), 6100);
   EXPECT_FALSE(told.has_peer_step()) << "no large step runs";
   s_.Tick(Ms(100));
   told = s_.Told(S::kSmall);

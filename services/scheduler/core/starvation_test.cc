@@ -129,7 +129,8 @@ class Load {
       PairPlan plan{.inputs = wanted, .prediction = {.routed_per_s = 2, .large_alone_per_s = 1}};
       plan.prediction.policy = {.kind = BatchingPolicy::Kind::kModel,
                                 .m_large = random_.Between(1, wanted.requests),
-                                .beta = 0.1 * random_.Between(3, 20)};
+                                .step_small_ms = 1.0 * random_.Between(0, 20),
+                                .step_large_ms = 1.0 * random_.Between(0, 60)};
       s_.core.AdoptPlan(wanted.pair, plan, absl::Microseconds(1), s_.now);
     }
   }

@@ -20,13 +20,14 @@ wire::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, abs
       rule.set_wait_us(std::llround(policy.wait_small_ms * 1000));
       break;
     case BatchingPolicy::Kind::kModel:
-      rule.set_beta(policy.beta);
+      rule.set_delay_balance(true);
+      rule.set_mean_step_us(std::llround(policy.step_small_ms * 1000));
       break;
     case BatchingPolicy::Kind::kGreedy:
     case BatchingPolicy::Kind::kLongestQueue:
       break;
   }
-  if (rule.least_rows() == 0 && rule.wait_us() == 0 && rule.beta() == 0) return rule;
+  if (rule.least_rows() == 0 && rule.wait_us() == 0 && !rule.delay_balance()) return rule;
   rule.set_step_spread(large_spread);
   rule.set_cap_us(absl::ToInt64Microseconds(cap));
   return rule;
@@ -34,7 +35,8 @@ wire::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, abs
 
 bool DeferralDiffers(const wire::Deferral& sent, const wire::Deferral& now) {
   return sent.least_rows() != now.least_rows() || sent.wait_us() != now.wait_us() ||
-         sent.beta() != now.beta() || sent.cap_us() != now.cap_us() ||
+         sent.delay_balance() != now.delay_balance() || sent.cap_us() != now.cap_us() ||
+         sent.mean_step_us() != now.mean_step_us() ||
          std::abs(sent.step_spread() - now.step_spread()) > kSpreadStep;
 }
 

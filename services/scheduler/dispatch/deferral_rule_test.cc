@@ -21,16 +21,20 @@ TEST(DeferralRule, SaysWhatThePolicySays) {
   EXPECT_EQ(rows.least_rows(), 3);
   EXPECT_EQ(rows.cap_us(), 1'000'000);
   EXPECT_EQ(DeferralOf({.kind = Kind::kFixedWait, .wait_small_ms = 1.5}, .1, kCap).wait_us(), 1500);
-  const wire::Deferral balance = DeferralOf({.kind = Kind::kModel, .beta = .7}, .1, kCap);
-  EXPECT_EQ(balance.beta(), .7);
+  const wire::Deferral balance = DeferralOf({.kind = Kind::kModel, .step_small_ms = 3.5}, .1, kCap);
+  EXPECT_TRUE(balance.delay_balance());
+  EXPECT_EQ(balance.mean_step_us(), 3500);
   EXPECT_EQ(balance.step_spread(), .1);
 }
 
 TEST(DeferralRule, IsSentAgainOnlyWhenItChanged) {
-  const wire::Deferral sent = DeferralOf({.kind = Kind::kModel, .beta = .7}, .1, kCap);
-  EXPECT_FALSE(DeferralDiffers(sent, DeferralOf({.kind = Kind::kModel, .beta = .7}, .12, kCap)));
-  EXPECT_TRUE(DeferralDiffers(sent, DeferralOf({.kind = Kind::kModel, .beta = .7}, .2, kCap)));
-  EXPECT_TRUE(DeferralDiffers(sent, DeferralOf({.kind = Kind::kModel, .beta = 1}, .1, kCap)));
+  const wire::Deferral sent = DeferralOf({.kind = Kind::kModel, .step_small_ms = 3.5}, .1, kCap);
+  EXPECT_FALSE(
+      DeferralDiffers(sent, DeferralOf({.kind = Kind::kModel, .step_small_ms = 3.5}, .12, kCap)));
+  EXPECT_TRUE(
+      DeferralDiffers(sent, DeferralOf({.kind = Kind::kModel, .step_small_ms = 3.5}, .2, kCap)));
+  EXPECT_TRUE(
+      DeferralDiffers(sent, DeferralOf({.kind = Kind::kModel, .step_small_ms = 3}, .1, kCap)));
   EXPECT_TRUE(DeferralDiffers(sent, {}));
 }
 

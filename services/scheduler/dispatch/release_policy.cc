@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "libs/batching_model/delay_balance.h"
+#include "libs/batching_model/step_end.h"
 #include "libs/status/check.h"
 
 namespace tokenrouter {
@@ -33,19 +36,6 @@ absl::Time EarliestBound(const ReleaseSnapshot& snapshot, const ReleaseRule& rul
     earliest = std::min(earliest, ServeBy(row.bound, step + rule.handoff_latency));
   }
   return earliest;
-}
-
-// The threshold tau* of the waiting rows against `arrivals` more, in milliseconds.
-double WaitThreshold(const ReleaseSnapshot& snapshot, const ReleaseRule& rule, double arrivals) {
-  const int k = static_cast<int>(snapshot.waiting.size());
-  const int n = std::max(1, static_cast<int>(arrivals + 0.5));
-  const int64_t ids = UncomputedIds(snapshot);
-  // A routed row brings everything that the small model wrote since the row's last visit.
-  const auto coming = static_cast<int64_t>(std::lround(n / rule.routed));
-  return DelayBalanceThreshold({.ready = Predict(rule.large, k, ids),
-                                .arrivals = Predict(rule.large, n, coming),
-                                .together = Predict(rule.large, k + n, ids + coming)},
-                               k, arrivals, rule.policy.beta);
 }
 
 // Rows of the large worker's own step that continue decoding: they start its next step in any case.
@@ -85,65 +75,76 @@ absl::Duration LeastOfOwn(const ReleaseSnapshot& snapshot, const ReleaseRule& ru
   return own.predicted - absl::Milliseconds(std::max(0.0, beyond));
 }
 
-// The end of a small step.
-struct Event {
-  absl::Duration wait;  // The cost of waiting for it: time while the own step runs costs nothing.
-  absl::Duration predicted;  // The predicted time of the small step.
-  int32_t rows = 0;
+// What the rows may wait for, the soonest first.
+struct Awaited {
+  std::vector<AwaitedStep> steps;
+  std::vector<absl::Time> latest;  // By step: when to give up on it.
+  bool overdue = false;            // A small step has run for too long to be awaited.
 };
 
-// Predictable ends, soonest first: of the running small steps, and when all of those end before the
-// large worker's own step, of the small step that its rows will start.
-std::vector<Event> EventsOf(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
-  const absl::Duration free = UntilFree(snapshot, rule, snapshot.own.predicted);
-  const double spread = rule.small->RelativeSpread();
-  std::vector<Event> events;
-  absl::Duration last = absl::ZeroDuration();
-  for (const RunningStep& step : snapshot.small) {
-    if (!step.running() || EndUnknown(step, spread, snapshot.now)) continue;
-    const absl::Duration wait = Remaining(step, spread, snapshot.now) - free;
-    events.push_back({std::max(absl::ZeroDuration(), wait), step.predicted, step.rows});
-    last = std::max(last, wait);
-  }
-  const auto back = static_cast<int32_t>(std::lround(Returning(snapshot, rule)));
-  if (back > 0 && last == absl::ZeroDuration()) {
-    // The handoff latency counts both ways.
-    const absl::Duration step =
-        2 * rule.handoff_latency + absl::Milliseconds(rule.small->Predict(back, back));
-    events.push_back({step, step, back});
-  }
-  std::sort(events.begin(), events.end(),
-            [](const Event& a, const Event& b) { return a.wait < b.wait; });
-  if (events.size() > kMaxEvents) events.resize(kMaxEvents);
-  return events;
+// The small step that the rows of the large worker's own step will start.
+std::optional<RunningStep> Foreseen(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
+  const auto rows = static_cast<int32_t>(std::lround(Returning(snapshot, rule)));
+  if (rows <= 0) return std::nullopt;
+  // The handoff latency counts both ways.
+  return RunningStep{
+      .since = snapshot.now + UntilFree(snapshot, rule, snapshot.own.predicted),
+      .rows = rows,
+      .ids = rows,
+      .predicted = 2 * rule.handoff_latency + absl::Milliseconds(rule.small->Predict(rows, rows))};
 }
 
-// Waits for the first of the predicted ends that is near enough for the rows that arrive until
-// then.
+// The ends of the running small steps, and when all of those come before the end of the large
+// worker's own step, of the small step that its rows will start. Waiting costs only the time in
+// which the large worker could run.
+Awaited AwaitedBy(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
+  const absl::Time free = snapshot.now + UntilFree(snapshot, rule, snapshot.own.predicted);
+  const double spread = rule.small->RelativeSpread();
+  Awaited awaited;
+  std::vector<std::pair<absl::Time, RunningStep>> ends;
+  absl::Time last = free;
+  for (const RunningStep& step : snapshot.small) {
+    if (!step.running() || step.predicted <= absl::ZeroDuration()) continue;
+    if (snapshot.now >= LatestEnd(step, spread)) {
+      awaited.overdue = true;
+      continue;
+    }
+    ends.emplace_back(snapshot.now + Remaining(step, spread, snapshot.now), step);
+    last = std::max(last, ends.back().first);
+  }
+  const std::optional<RunningStep> foreseen = Foreseen(snapshot, rule);
+  if (foreseen && last == free) ends.emplace_back(free + foreseen->predicted, *foreseen);
+  std::sort(ends.begin(), ends.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [end, step] : ends) {
+    const absl::Duration wait = std::max(absl::ZeroDuration(), end - free);
+    awaited.steps.push_back({absl::ToDoubleMilliseconds(wait), rule.routed_lower * step.rows});
+    awaited.latest.push_back(LatestEnd(step, spread));
+  }
+  return awaited;
+}
+
+// Waits for the first of the predicted ends that is worth it (delay_balance.h).
 ReleaseDecision Balance(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
-  if (snapshot.armed <= snapshot.now) return Release(WaitOutcome::kTimer);
   if (NothingComes(snapshot, rule)) return Release(WaitOutcome::kIdle);
   if (GoesOn(snapshot, rule)) return Release(WaitOutcome::kBalance);
   const bool known = rule.small != nullptr && rule.large != nullptr &&
                      rule.large->observations() > 0 && rule.routed > 0;
   if (!known) return Release(WaitOutcome::kImmediate);
-  const std::vector<Event> events = EventsOf(snapshot, rule);
-  if (events.empty()) return Release(WaitOutcome::kImmediate);
-  double arrivals = 0;
-  for (const Event& event : events) {
-    arrivals += rule.routed_lower * event.rows;
-    const absl::Duration threshold = absl::Milliseconds(WaitThreshold(snapshot, rule, arrivals));
-    if (event.wait >= threshold) continue;
-    ReleaseDecision wait;
-    wait.armed = snapshot.armed;
-    if (wait.armed == absl::InfiniteFuture()) {
-      wait.armed = snapshot.now + UntilFree(snapshot, rule, snapshot.own.predicted) +
-                   std::max(threshold, event.predicted);
-    }
-    wait.until = wait.armed;
-    return wait;
+  const Awaited awaited = AwaitedBy(snapshot, rule);
+  if (awaited.steps.empty()) {
+    return Release(awaited.overdue ? WaitOutcome::kTimer : WaitOutcome::kImmediate);
   }
-  return Release(WaitOutcome::kBalance);
+  const StartableRows ready = {
+      .rows = static_cast<int>(snapshot.waiting.size()),
+      .ids = UncomputedIds(snapshot),
+      // A routed row brings everything that the small model wrote since the row's last visit.
+      .ids_per_arrival = 1 / rule.routed,
+      .mean_step_ms = rule.policy.step_large_ms};
+  const std::optional<size_t> worth = WorthAwaiting(
+      ready, awaited.steps, [&](int rows, int64_t ids) { return rule.large->Predict(rows, ids); });
+  if (!worth) return Release(WaitOutcome::kBalance);
+  return {.until = awaited.latest[*worth]};
 }
 
 ReleaseDecision ByPolicy(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {

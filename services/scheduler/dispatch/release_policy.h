@@ -4,7 +4,8 @@
 //   greedy, longest queue  at once
 //   static                 with m_large rows, or when the small side has no rows to run
 //   fixed wait             once the oldest row has waited wait_large_ms
-//   model                  delay balance against the running small steps (batching model, 5a)
+//   model                  delay balance against the small steps (delay_balance.h); a small step
+//                          that is overdue is no longer awaited
 // Except under greedy, rows wait while the large worker itself runs a step, so that rows which
 // arrive meanwhile join them. The decision is taken one handoff latency before the earliest end of
 // that step and takes into account the small step that its rows will start. A worker that goes on
@@ -51,19 +52,13 @@ struct ReleaseSnapshot {
   int64_t background_ids = 0;          // Uncomputed ids left for its background prefill.
   std::span<const RunningStep> small;  // Running steps of the pair's small workers.
   int32_t busy_small = 0;              // Rows ready or running on those workers.
-  // When the present wait for a small step ends in any case; infinite: no wait is armed.
-  absl::Time armed = absl::InfiniteFuture();
 };
 
 struct ReleaseDecision {
   bool release = false;
   WaitOutcome outcome = WaitOutcome::kImmediate;  // Why; valid only with `release`.
   absl::Time until = absl::InfiniteFuture();      // Without `release`: when to decide again.
-  absl::Time armed = absl::InfiniteFuture();      // `armed` of the next snapshot of this wait.
 };
-
-// The most small steps that one decision considers, the soonest first.
-inline constexpr size_t kMaxEvents = 8;
 
 // Whether rows ever wait under the policy. If not, no snapshot is needed.
 bool MayWait(const BatchingPolicy& policy);

@@ -96,13 +96,12 @@ TEST_F(LargeReleaseTest, FixedWaitCountsFromTheOldestRow) {
 TEST_F(LargeReleaseTest, BalanceWaitsForASmallStepThatEndsSoonEnough) {
   Wait(1);
   SmallStep(4, Ms(30), Ms(6.7));
-  const ReleaseDecision wait = Decide({.kind = Kind::kModel, .beta = 1});
+  const ReleaseDecision wait = Decide({.kind = Kind::kModel});
   EXPECT_FALSE(wait.release);
-  EXPECT_EQ(wait.armed, kNow + Ms(30)) << "a small step at least";
-  EXPECT_EQ(wait.until, wait.armed);
+  EXPECT_EQ(wait.until, kNow + Ms(6.7) + Ms(30 * .06)) << "until the small step is overdue";
   steps_.clear();
   SmallStep(4, Ms(30), Ms(6.9));
-  EXPECT_EQ(Decide({.kind = Kind::kModel, .beta = 1}).outcome, WaitOutcome::kBalance);
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kBalance);
 }
 
 // Section 8: gpu L k=4 b=8 r=.2 has 6.71; cpu L k=1 b=1 r=.1 is negative, so it never waits.
@@ -136,7 +135,7 @@ TEST_F(LargeReleaseTest, BalanceWaitsForNoStepThatIsUnknownOrOverdue) {
   EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kImmediate);
   steps_.clear();
   SmallStep(4, Ms(6), Ms(-2));
-  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kImmediate);
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kTimer);
   steps_.clear();
   SmallStep(4, Ms(6), Ms(1));
   EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
@@ -144,13 +143,19 @@ TEST_F(LargeReleaseTest, BalanceWaitsForNoStepThatIsUnknownOrOverdue) {
   EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kImmediate);
 }
 
-TEST_F(LargeReleaseTest, TheTimerOfAWaitIsArmedOnceAndEndsIt) {
+TEST_F(LargeReleaseTest, AWaitEndsWhenTheSmallStepIsOverdue) {
   Wait(1);
   SmallStep(4, Ms(30), Ms(3));
-  snapshot_.armed = kNow + Ms(2);
-  EXPECT_EQ(Decide({.kind = Kind::kModel}).until, kNow + Ms(2));
-  snapshot_.armed = kNow;
+  snapshot_.now = Decide({.kind = Kind::kModel}).until;
   EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kTimer);
+}
+
+// By hand: one row, .4 arrivals, T = 60: 60 x .4 / 1.4 = 17.1 less .1; with 12 it is 3.3.
+TEST_F(LargeReleaseTest, ARowSavesTheMeanStepOfThePlan) {
+  Wait(1);
+  SmallStep(4, Ms(30), Ms(15));
+  EXPECT_FALSE(Decide({.kind = Kind::kModel, .step_large_ms = 60}).release);
+  EXPECT_TRUE(Decide({.kind = Kind::kModel, .step_large_ms = 12}).release);
 }
 
 TEST_F(LargeReleaseTest, HoldsRowsUntilOneHandoffLatencyBeforeItsOwnStepEnds) {
@@ -223,11 +228,9 @@ TEST_F(LargeReleaseTest, WaitingCostsNothingWhileItsOwnStepRuns) {
   large_ = Curve(24, .1, .2);
   snapshot_.own = {.since = kNow - Ms(26), .rows = 4, .ids = 40, .predicted = Ms(32.4)};
   SmallStep(4, Ms(20), Ms(11));
-  const ReleaseDecision wait = Decide({.kind = Kind::kModel, .beta = 1});
-  EXPECT_FALSE(wait.release);
-  EXPECT_EQ(wait.armed, kNow + Ms(6.4) + Ms(20));
+  EXPECT_FALSE(Decide({.kind = Kind::kModel}).release);
   snapshot_.own = {};
-  EXPECT_TRUE(Decide({.kind = Kind::kModel, .beta = 1}).release);
+  EXPECT_TRUE(Decide({.kind = Kind::kModel}).release);
 }
 
 TEST_F(LargeReleaseTest, RowsJoinAStepThatBeginsInAnyCase) {

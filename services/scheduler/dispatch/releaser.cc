@@ -28,7 +28,6 @@ void Releaser::Decide(AttachedWorker* worker) {
   if (state_->directory.NeedsLease(*worker)) return Release(worker);
   const ReleaseDecision decision = Judge(*worker);
   worker->release_at = decision.until;
-  worker->release_armed = decision.armed;
   if (!decision.release) return;
   ++state_->counters.deferrals[Index(Role::kLarge)][Index(decision.outcome)];
   Release(worker);
@@ -65,8 +64,7 @@ ReleaseDecision Releaser::Judge(const AttachedWorker& worker) {
                         .own = worker.step,
                         .background_ids = worker.background_ids,
                         .small = steps_,
-                        .busy_small = busy_small,
-                        .armed = worker.release_armed},
+                        .busy_small = busy_small},
                        rule);
 }
 
@@ -79,7 +77,6 @@ void Releaser::Release(AttachedWorker* worker) {
   }
   worker->releasable.clear();
   worker->release_at = absl::InfiniteFuture();
-  worker->release_armed = absl::InfiniteFuture();
 }
 
 }  // namespace tokenrouter

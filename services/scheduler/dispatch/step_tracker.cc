@@ -29,17 +29,7 @@ void StepTracker::Ended(AttachedWorker* worker, const wire::StepReport& report) 
   worker->step_from_idle = false;
   worker->background_ids = report.background_ids();
   state_->may_start.insert(worker->stream);
-  if (worker->role == Role::kLarge) {
-    state_->large_steps_changed.insert(worker->pair);
-    return;
-  }
-  // The step that a large worker of the pair waited for has ended; another wait has its own end.
-  for (const StreamId stream : state_->releasable_workers) {
-    AttachedWorker* const large = state_->directory.Find(stream);
-    if (large != nullptr && large->pair == worker->pair) {
-      large->release_armed = absl::InfiniteFuture();
-    }
-  }
+  if (worker->role == Role::kLarge) state_->large_steps_changed.insert(worker->pair);
 }
 
 void StepTracker::Gone(const AttachedWorker& worker) {

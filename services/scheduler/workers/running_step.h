@@ -24,8 +24,7 @@ struct RunningStep {
 // The mean remaining time when step times have the relative spread `spread`. REQUIRES: running().
 absl::Duration Remaining(const RunningStep& step, double spread, absl::Time now);
 
-// Whether no row should wait for the step's end: it has no prediction, or it is overdue by more
-// than three standard deviations.
-bool EndUnknown(const RunningStep& step, double spread, absl::Time now);
+// From when on no row waits for the step's end any more. REQUIRES: running().
+absl::Time LatestEnd(const RunningStep& step, double spread);
 
 }  // namespace tokenrouter

@@ -18,9 +18,7 @@ TEST(RunningStep, HasTheRestOfItsPredictionLeft) {
 
 TEST(RunningStep, IsNotWaitedForWhenItsEndIsUnknown) {
   const RunningStep step = {.since = kStart, .rows = 3, .predicted = kPredicted};
-  EXPECT_FALSE(EndUnknown(step, .1, kStart + absl::Milliseconds(26)));
-  EXPECT_TRUE(EndUnknown(step, .1, kStart + absl::Milliseconds(27)));
-  EXPECT_TRUE(EndUnknown({.since = kStart, .rows = 3}, .1, kStart));
+  EXPECT_EQ(LatestEnd(step, .1), kStart + absl::Milliseconds(26));
 }
 
 }  // namespace

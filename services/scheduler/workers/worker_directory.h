@@ -84,9 +84,8 @@ struct AttachedWorker {
   // must start at the latest.
   absl::Time oldest_ready = absl::InfiniteFuture();
   absl::Time serve_by = absl::InfiniteFuture();
-  // For its rows that wait for release: when to decide again, and when the present wait ends.
+  // For its rows that wait for release: when to decide again.
   absl::Time release_at = absl::InfiniteFuture();
-  absl::Time release_armed = absl::InfiniteFuture();
   ToldDeferral told;
 
   int32_t sequences() const { return static_cast<int32_t>(open.size() + closing.size()); }

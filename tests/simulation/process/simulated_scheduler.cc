@@ -162,7 +162,8 @@ BatchingPolicy SimulatedScheduler::PolicyFor(const PlanInputs& wanted) {
   }
   return {.kind = BatchingPolicy::Kind::kModel,
           .m_large = static_cast<int>(random_->Between(1, wanted.requests)),
-          .beta = 0.1 * static_cast<double>(random_->Between(3, 20))};
+          .step_small_ms = static_cast<double>(random_->Between(0, 20)),
+          .step_large_ms = static_cast<double>(random_->Between(0, 60))};
 }
 
 void SimulatedScheduler::AdoptPlans() {
