@@ -180,11 +180,11 @@ bool Simulation::StaysAfter(Side side, int request) {
       return false;
     }
     ++unseen_[request];
-    Commit(request);
+    Commit(request, 1);
     return true;
   }
   unseen_[request] = 1;
-  Commit(request);
+  Commit(request, TokensOfVisit());
   return setup_.q < 1.0 && random_.Uniform() >= setup_.q;
 }
 
@@ -201,9 +201,26 @@ void Simulation::MakeReady(Side side, int request) {
   worker.ready_ids += NewIds(side, request);
 }
 
-void Simulation::Commit(int request) {
-  ++committed_;
-  if (gaps_.size() < kMaxGaps) gaps_.push_back(static_cast<float>(now_ - last_commit_[request]));
+// How many tokens a large row commits in the step that has ended.
+int Simulation::TokensOfVisit() {
+  if (setup_.committed.empty()) return 1;
+  double left = random_.Uniform();
+  int tokens = 1;
+  for (const double share : setup_.committed) {
+    left -= share;
+    if (left < 0 || tokens == static_cast<int>(setup_.committed.size())) break;
+    ++tokens;
+  }
+  return tokens;
+}
+
+// Tokens that are committed together follow each other without a gap.
+void Simulation::Commit(int request, int tokens) {
+  committed_ += tokens;
+  for (int i = 0; i < tokens && gaps_.size() < kMaxGaps; ++i) {
+    gaps_.push_back(static_cast<float>(now_ - last_commit_[request]));
+    last_commit_[request] = now_;
+  }
   last_commit_[request] = now_;
 }
 

@@ -80,7 +80,8 @@ class Simulation {
   void Hand(Side side, int request);
   void Receive(const Arrival& arrival);
   void MakeReady(Side side, int request);
-  void Commit(int request);
+  int TokensOfVisit();
+  void Commit(int request, int tokens);
   void ResetCounts();
   SimulationResult Report(double span);
   double GapPercentile(double share);

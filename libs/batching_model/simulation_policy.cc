@@ -35,7 +35,7 @@ bool Simulation::ServesLarge(const Worker& small, const Worker& large) const {
   return true;
 }
 
-// decide() of section 5a, for several workers of each side.
+// Two devices, several workers of each side (docs/batching/theory.md, delay balance).
 void Simulation::DecideTwo() {
   for (const Side side : {kS, kL}) {
     launches_[side].clear();

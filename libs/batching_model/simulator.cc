@@ -1,5 +1,8 @@
 #include "libs/batching_model/simulator.h"
 
+#include <cmath>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "libs/batching_model/simulation.h"
 #include "libs/status/status_macros.h"
@@ -8,10 +11,21 @@ namespace tokenrouter {
 namespace {
 
 constexpr int kMostWorkers = 64;
+constexpr double kSumTolerance = 1e-6;  // Of a distribution.
 
 absl::Status InRange(const char* field, bool inside, double value, const char* allowed) {
   if (inside) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, "; allowed: ", allowed));
+}
+
+absl::Status CheckCommitted(const std::vector<double>& mass) {
+  if (mass.empty()) return absl::OkStatus();
+  double sum = 0;
+  for (const double share : mass) {
+    TR_RETURN_IF_ERROR(InRange("a share of committed", share >= 0, share, "0 or more"));
+    sum += share;
+  }
+  return InRange("the sum of committed", std::abs(sum - 1) < kSumTolerance, sum, "1");
 }
 
 }  // namespace
@@ -27,6 +41,7 @@ absl::Status CheckSetup(const SimulationSetup& setup) {
       InRange("hop_ms", setup.hop_ms >= 0 && setup.hop_ms <= 1000, setup.hop_ms, "[0, 1000]"));
   TR_RETURN_IF_ERROR(
       InRange("max_step_ms", setup.max_step_ms >= 0, setup.max_step_ms, "0 (no limit) or more"));
+  TR_RETURN_IF_ERROR(CheckCommitted(setup.committed));
   const int most = setup.shared_device ? 1 : kMostWorkers;
   const char* const allowed = setup.shared_device ? "1 on a shared device" : "1 to 64";
   TR_RETURN_IF_ERROR(InRange("small_workers",

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -48,8 +49,11 @@ struct SimulationSetup {
   // alone and knows only which step of the other side has rows of it.
   bool distributed = false;
   int requests = 1;
-  double r = 0.1;       // P(a small row is routed), in (0, 1).
-  double q = 1.0;       // P(the large side hands back after a token), in (0, 1].
+  double r = 0.1;  // P(a small row is routed), in (0, 1).
+  double q = 1.0;  // P(the large side hands back after a step), in (0, 1].
+  // P(a large row commits 1, 2, ... tokens in a step): the kept drafts of its window and the large
+  // model's own token. Empty: one each.
+  std::vector<double> committed = {};
   double noise_cv = 0;  // Relative spread of step times (log-normal, mean kept).
   // The handoff latency: from the end of a step on one side until the row is ready on the other,
   // and until the other side knows of a step. On a shared device: how long a change of the lease

@@ -92,6 +92,21 @@ TEST(SimulatorTest, ReadsEveryCommittedTokenOnceOnTheLargeSide) {
   EXPECT_NEAR(result->ids_per_large_row, 1 / .2, 0.2);
 }
 
+// The same steps and rows, but each visit of the large side commits .2 x 1 + .3 x 2 + .5 x 3 = 2.3
+// tokens instead of one; per routed token there are four of the small model.
+TEST(SimulatorTest, AVisitOfTheLargeSideCommitsADistributionOfTokens) {
+  SimulationSetup setup{.small = Affine(3, 0), .large = Affine(15, 0), .requests = 4, .r = .2};
+  setup.duration_ms = 1e6;
+  TR_ASSERT_OK_AND_ASSIGN(const SimulationResult one, Simulate(setup, {}));
+  setup.committed = {.2, .3, .5};
+  TR_ASSERT_OK_AND_ASSIGN(const SimulationResult drafts, Simulate(setup, {}));
+  EXPECT_NEAR(drafts.rows_per_s / one.rows_per_s, 1, .01);
+  EXPECT_NEAR(drafts.committed_per_s / one.committed_per_s, (4 + 2.3) / (4 + 1), .01);
+  setup.committed = {.5, .4};
+  EXPECT_THAT(Simulate(setup, {}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            ::testing::HasSubstr("sum of committed is 0.9")));
+}
+
 TEST(SimulatorTest, HandoffLatencyCostsThroughputAndTheSameSeedRepeats) {
   SimulationSetup setup{
       .small = Affine(3, .01), .large = Affine(15, .02, .128), .requests = 4, .r = .1};

@@ -68,8 +68,9 @@ TEST(PolicyNameTest, EveryNameIsReadBack) {
 }
 
 TEST(PolicyNameTest, DescriptionShowsTheParametersThatCount) {
-  EXPECT_EQ(DescribePolicy({.kind = Kind::kModel, .step_small_ms = 3.1, .step_large_ms = 20}, false),
-            "model steps 3.1,20 ms");
+  EXPECT_EQ(
+      DescribePolicy({.kind = Kind::kModel, .step_small_ms = 3.1, .step_large_ms = 20}, false),
+      "model steps 3.1,20 ms");
   EXPECT_EQ(DescribePolicy({.kind = Kind::kModel, .m_large = 9}, true), "model m=9");
   EXPECT_EQ(DescribePolicy({.kind = Kind::kStatic, .m_small = 1, .m_large = 4}, false),
             "static 1,4");

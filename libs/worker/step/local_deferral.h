@@ -1,11 +1,10 @@
 // LocalDeferral decides on a small worker with a dedicated device whether rows that are ready wait
-// for a fuller batch. It knows the scheduler's last messages
-// (Deferral, PeerStep) and what this worker's own steps cost. Every rule that is set may release
-// the rows: least rows, a fixed wait, the delay balance; rows wait while none of them does.
-// Independently of the rules, nothing waits while the other side is idle, when its step is unknown
-// or overdue, when the step is full, or longer than a bound. Threads: not thread-safe; lives with
-// the WorkerCore. Times are the worker's own clock. Errors: none; numbers that make no sense
-// (negative, not finite) count as not set.
+// for a fuller batch. It knows the scheduler's last messages (Deferral, PeerStep) and what this
+// worker's own steps cost. Every rule that is set may release the rows: least rows, a fixed wait,
+// the delay balance; rows wait while none of them does. Independently of the rules, nothing waits
+// while the other side is idle, when its step is unknown or overdue, when the step is full, or
+// longer than a bound. Threads: not thread-safe; lives with the WorkerCore. Times are the worker's
+// own clock. Errors: none; numbers that make no sense (negative, not finite) count as not set.
 #pragma once
 
 #include <cstdint>

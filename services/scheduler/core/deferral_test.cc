@@ -95,11 +95,12 @@ class Balanced : public ::testing::Test {
     }
     PairPlan plan;
     plan.inputs.requests = 6;
-    plan.prediction = {.policy = {.kind = Kind::kModel, .step_small_ms = 6.1, .step_large_ms = 24.1},
-                       .routed_per_s = 2,
-                       .large_alone_per_s = 1,
-                       .routed_ms_per_token = 1,
-                       .large_alone_ms_per_token = 2};
+    plan.prediction = {
+        .policy = {.kind = Kind::kModel, .step_small_ms = 6.1, .step_large_ms = 24.1},
+        .routed_per_s = 2,
+        .large_alone_per_s = 1,
+        .routed_ms_per_token = 1,
+        .large_alone_ms_per_token = 2};
     s_.core.AdoptPlan(0, plan, Ms(1), s_.now);
     // From here on five rows run on the small side, and row 1 hands off 4 ms later.
     StepEnds(&s_, S::kSmall, {}, 6000);
