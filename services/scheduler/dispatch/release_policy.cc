@@ -82,16 +82,17 @@ struct Awaited {
   bool overdue = false;            // A small step has run for too long to be awaited.
 };
 
-// The small step that the rows of the large worker's own step will start.
+// The small step that the rows of the large worker's own step will start. None if the small side's
+// steps are unknown.
 std::optional<RunningStep> Foreseen(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   const auto rows = static_cast<int32_t>(std::lround(Returning(snapshot, rule)));
-  if (rows <= 0) return std::nullopt;
+  const absl::Duration step = absl::Milliseconds(rule.small->Predict(rows, rows));
+  if (rows <= 0 || step <= absl::ZeroDuration()) return std::nullopt;
   // The handoff latency counts both ways.
-  return RunningStep{
-      .since = snapshot.now + UntilFree(snapshot, rule, snapshot.own.predicted),
-      .rows = rows,
-      .ids = rows,
-      .predicted = 2 * rule.handoff_latency + absl::Milliseconds(rule.small->Predict(rows, rows))};
+  return RunningStep{.since = snapshot.now + UntilFree(snapshot, rule, snapshot.own.predicted),
+                     .rows = rows,
+                     .ids = rows,
+                     .predicted = 2 * rule.handoff_latency + step};
 }
 
 // The ends of the running small steps, and when all of those come before the end of the large

@@ -212,6 +212,14 @@ TEST_F(LargeReleaseTest, PredictsTheSmallStepThatItsOwnRowsStart) {
   EXPECT_TRUE(Decide({.kind = Kind::kModel}).release);
 }
 
+TEST_F(LargeReleaseTest, PredictsNoSmallStepOfASideWithoutMeasuredSteps) {
+  small_ = StepTimeEstimator();
+  rule_.routed = rule_.routed_lower = .4;
+  Wait(2);
+  snapshot_.own = {.since = kNow - Ms(30), .rows = 6, .ids = 6, .predicted = Ms(30)};
+  EXPECT_EQ(Decide({.kind = Kind::kModel}).outcome, WaitOutcome::kImmediate);
+}
+
 TEST_F(LargeReleaseTest, PredictsNoSmallStepBesideOneThatEndsLater) {
   rule_.routed = rule_.routed_lower = .4;
   Wait(2);
