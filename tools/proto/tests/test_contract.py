@@ -70,12 +70,13 @@ BREAKING = (
     ),
 )
 
-# Allowed changes: additions everywhere, and other names between our own processes.
+# Allowed changes: additions everywhere, and between our own processes other names and fields that go.
 ALLOWED = (
     (GENERATION, "bool ignore_eos = 11;", "bool ignore_eos = 11;\n  bool added = 18;"),
     (TYPES, "ROLE_LARGE = 2;", "ROLE_LARGE = 2;\n  ROLE_THIRD = 3;"),
     (WORKER, "bool draining = 9;", "bool leaving = 9;"),
     (WORKER, "bool draining = 9;", "bool draining = 9;\n  int32 added = 10;"),
+    (WORKER, "  bool draining = 9; ", "  reserved 9; "),
 )
 
 
