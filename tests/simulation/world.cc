@@ -106,14 +106,15 @@ void World::Resubmit(const ClientRecord& record) {
 }
 
 // No request is given up for an empty pool while a worker of that pool serves, or is on its way
-// back though nothing happened to itself.
+// back to this scheduler though nothing happened to itself. A scheduler that never had the worker,
+// because the one that it took over from still lives, cannot know that it will come.
 void World::JudgeGivenUpPool(const SimulatedScheduler* scheduler, const std::string& pair,
                              Role role) {
   if (role == Role::kLarge && scenario_.classes_differ) return;  // Marked for another reason.
   for (const auto& worker : deployment_.workers) {
     if (worker->options().pair != pair || worker->options().role != role) continue;
     const bool well = worker->troubles().well_since <= deployment_.events.now();
-    if (well && (worker->scheduler() == nullptr || worker->scheduler() == scheduler)) {
+    if (well && worker->last_scheduler() == scheduler) {
       Complain(absl::StrCat("a pool was given up though ", worker->Describe(), " was well"));
     }
     const absl::Time since = worker->troubles().serving_since;

@@ -165,7 +165,7 @@ void SimulatedWorker::Dial() {
   SimulatedScheduler* const scheduler = address_->Dial();
   if (!scheduler->Accept(wire)) return DialLater();
   wire_ = wire;
-  scheduler_ = scheduler;
+  scheduler_ = last_scheduler_ = scheduler;
   wire_->SetClient({[this, generation = generation_](const wire::CommandFrame& frame) {
                       if (generation == generation_) OnFrame(frame);
                     },

@@ -76,6 +76,8 @@ class SimulatedWorker {
   const WorkerTroubles& troubles() const { return troubles_; }
   // At the other end of its stream; null while there is none.
   const SimulatedScheduler* scheduler() const { return scheduler_; }
+  // At the other end of its stream, or without one of its last stream.
+  const SimulatedScheduler* last_scheduler() const { return last_scheduler_; }
   // Sequences or KV blocks.
   bool holds_memory() const { return sequences() > 0 || blocks_in_use() > 0; }
   const WorkerCounters& counters() const { return core_->counters(); }
@@ -119,6 +121,7 @@ class SimulatedWorker {
   std::unique_ptr<WorkerCore> core_;
   std::shared_ptr<WorkerWire> wire_;
   const SimulatedScheduler* scheduler_ = nullptr;
+  const SimulatedScheduler* last_scheduler_ = nullptr;
   int generation_ = 0;  // Number of this process; old events of earlier ones are ignored.
   int starts_ = 0;
   bool stepping_ = false;
