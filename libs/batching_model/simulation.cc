@@ -99,7 +99,7 @@ int64_t Simulation::TakeRows(Side side, Worker* worker) {
   return ids;
 }
 
-// On a shared device a change of the lease takes the handoff latency hop_ms.
+// On a shared device a change of the lease takes a handoff latency.
 void Simulation::Launch(Side side, Worker* worker) {
   const int64_t ids = TakeRows(side, worker);
   const int rows = static_cast<int>(worker->running.size());

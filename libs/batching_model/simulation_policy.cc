@@ -148,7 +148,7 @@ void Simulation::AddStarting(int large, std::vector<Expected>* expected) const {
     const bool starts = launches_[kS][i];
     if (!starts && (!small.idle() || !small.ready.empty() || small.inbound == 0)) continue;
     const int rows = starts ? small.rows_ready() : small.inbound;
-    const double hops = setup_.hop_ms * (starts ? 1 : 2);
+    const double handoff = setup_.hop_ms * (starts ? 1 : 2);
     const double share = 1.0 / static_cast<double>(side_[kL].size());
     const double here =
         static_cast<double>(std::count_if(small.ready.begin(), small.ready.end(), [&](int request) {
@@ -157,9 +157,9 @@ void Simulation::AddStarting(int large, std::vector<Expected>* expected) const {
     const double mine = starts ? here : rows * share;
     if (mine == 0) continue;
     const double step = Cost(kS, rows, rows);
-    expected->push_back({.remaining = step + hops,
+    expected->push_back({.remaining = step + handoff,
                          .arrivals = setup_.r * mine,
-                         .latest = now_ + hops + LongestRun(step, setup_.noise_cv)});
+                         .latest = now_ + handoff + LongestRun(step, setup_.noise_cv)});
   }
 }
 

@@ -38,7 +38,7 @@ std::string World::CheckScheduler() const {
     if (!worker->releasable.empty()) return name + "still has grants to release";
     if (worker->kv.blocks_in_use() != 0) return name + "still has KV reservations";
     if (worker->suspect != 0) return name + "still keeps suspects apart";
-    if (worker->ready != 0 || worker->unread_ids != 0) return name + "still counts ready rows";
+    if (worker->ready != 0 || worker->uncomputed_ids != 0) return name + "still counts ready rows";
   }
   return "";
 }

@@ -43,7 +43,7 @@ absl::Duration GrantWatch::Patience(const RequestMachine& request) const {
       state_->directory.Find(request.side(request.grant().role).worker);
   if (worker == nullptr) return least;
   // Long prompts of others may be read first.
-  const absl::Duration all = PredictStep(*state_, *worker, worker->ready, worker->unread_ids);
+  const absl::Duration all = PredictStep(*state_, *worker, worker->ready, worker->uncomputed_ids);
   return std::max(least, all * state_->options.step_factor);
 }
 

@@ -38,7 +38,7 @@ void StepTracker::Gone(const AttachedWorker& worker) {
 }
 
 void StepTracker::Predict(const AttachedWorker& worker, RunningStep* step) const {
-  step->ids = worker.unread_ids;
+  step->ids = worker.uncomputed_ids;
   // A prompt that does not fit into a step is prefilled in chunks.
   if (const int64_t most = worker.hello.max_step_ids(); most > 0) {
     step->ids = std::clamp(step->ids, int64_t{step->rows}, std::max<int64_t>(step->rows, most));

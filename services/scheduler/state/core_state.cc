@@ -80,7 +80,7 @@ void CountReady(CoreState* state, RequestMachine* request, AttachedWorker* worke
 void CountUncomputed(RequestMachine* request, AttachedWorker* worker) {
   if (request->service().ready.worker != worker->stream) return;
   const Position ids = Uncomputed(*request, worker->role);
-  worker->unread_ids += ids - request->service().ready.ids;
+  worker->uncomputed_ids += ids - request->service().ready.ids;
   request->mutable_service().ready.ids = ids;
 }
 
@@ -89,7 +89,7 @@ void CountIdle(CoreState* state, RequestMachine* request) {
   AttachedWorker* const worker = state->directory.Find(request->service().ready.worker);
   if (worker != nullptr) {
     --worker->ready;
-    worker->unread_ids -= request->service().ready.ids;
+    worker->uncomputed_ids -= request->service().ready.ids;
   }
   request->mutable_service().ready.worker = 0;
   request->mutable_service().ready.ids = 0;
