@@ -1,8 +1,8 @@
 // One run of the simulator (simulator.h): workers, steps and rows are in simulation.cc, launch
-// decisions in simulation_policy.cc. A worker sees the other side as it was one handoff latency ago;
-// rows arrive one handoff latency after their step, so that the remaining time of a step as seen is
-// also the time until its rows arrive. Ownership: refers to the setup and the policy it was made
-// from. Threads: none.
+// decisions in simulation_policy.cc. A worker sees the other side one handoff latency late; rows
+// arrive one handoff latency after their step, so that the remaining time of a step as seen is also
+// the time until its rows arrive. Ownership: refers to the setup and the policy it was made from.
+// Threads: none.
 #pragma once
 
 #include <limits>
