@@ -78,7 +78,7 @@ struct AttachedWorker {
 
   RunningStep step;
   bool step_from_idle = true;  // It ran nothing before, so the step includes the handoff latency.
-  int64_t uncomputed_ids = 0;      // Uncomputed tokens of its ready rows (side_commands.h).
+  int64_t uncomputed_ids = 0;  // Uncomputed tokens of its ready rows (side_commands.h).
   int64_t background_ids = 0;  // As of its last StepReport.
   // On a shared device: since when its oldest ready row has waited, and when its most urgent row
   // must start at the latest.
