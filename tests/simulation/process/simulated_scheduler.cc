@@ -86,7 +86,9 @@ bool SimulatedScheduler::Accept(const std::shared_ptr<GatewayWire>& wire) {
   if (core_ == nullptr) return false;
   const StreamId stream = next_stream_++;
   gateways_[stream] = wire;
-  const auto defer = [wire](int frames) { wire->ServerDefers(frames); };
+  const auto defer = [held = std::weak_ptr<GatewayWire>(wire)](int frames) {
+    if (const auto open = held.lock()) open->ServerDefers(frames);
+  };
   const auto on_frame = [this, stream, defer](const wire::GatewayFrame& frame) {
     const auto handle = [this, stream, frame] {
       if (!gateways_.contains(stream)) return;
@@ -109,7 +111,9 @@ bool SimulatedScheduler::Accept(const std::shared_ptr<WorkerWire>& wire) {
   if (core_ == nullptr) return false;
   const StreamId stream = next_stream_++;
   workers_[stream] = wire;
-  const auto defer = [wire](int frames) { wire->ServerDefers(frames); };
+  const auto defer = [held = std::weak_ptr<WorkerWire>(wire)](int frames) {
+    if (const auto open = held.lock()) open->ServerDefers(frames);
+  };
   const auto on_frame = [this, stream, defer](const wire::WorkerFrame& frame) {
     const auto handle = [this, stream, frame] {
       if (!workers_.contains(stream)) return;

@@ -39,6 +39,7 @@ class Wire : public std::enable_shared_from_this<Wire<Up, Down>> {
   Wire(EventQueue* events, RandomSource* random, WireDelays delays)
       : events_(events), random_(random), delays_(delays) {}
 
+  // An end that held this wire would keep it for ever.
   void SetServer(ServerEnd end) { server_ = std::move(end); }
   void SetClient(ClientEnd end) { client_ = std::move(end); }
   // The process at this end is dead or has moved on: it receives nothing any more.
