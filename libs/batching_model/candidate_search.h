@@ -17,7 +17,7 @@ struct TunerOptions {
   int64_t first_rows = 200000;
   int64_t final_steps = 20000;
   int64_t final_rows = 800000;
-  int finalists = 3;          // Besides the first candidate.
+  int finalists = 3;          // Of the first round.
   double least_jitter = .02;  // Steps vary at least this much, so that runs do not lock in phase.
   double least_gain = .003;   // Below this greedy stays.
   uint64_t seed = 1;
@@ -32,10 +32,14 @@ inline bool Faster(const ScoredPolicy& a, const ScoredPolicy& b) {
   return a.result.committed_per_s > b.result.committed_per_s;
 }
 
-// Returns the candidates of the second round, with its results. The first of `policies` is always
-// one of them and stays first. The search sets the setup's duration, limits, seed and start itself.
-// REQUIRES: policies not empty. INVALID_ARGUMENT as Simulate.
-absl::StatusOr<std::vector<ScoredPolicy>> ScoreCandidates(
+// Each policy in a long simulation, in the order of `policies`. It sets the setup's duration,
+// limits, seed and start itself. INVALID_ARGUMENT as Simulate.
+absl::StatusOr<std::vector<ScoredPolicy>> ScoreAtLength(const SimulationSetup& setup,
+                                                        const std::vector<BatchingPolicy>& policies,
+                                                        const TunerOptions& options);
+
+// The same of the few that were best in short simulations of all, the fastest there first.
+absl::StatusOr<std::vector<ScoredPolicy>> ScoreFinalists(
     const SimulationSetup& setup, const std::vector<BatchingPolicy>& policies,
     const TunerOptions& options);
 

@@ -53,19 +53,11 @@ std::vector<BatchingPolicy> SharedCandidates(const SimulationSetup& setup) {
 
 // The mean steps are those of serving at once: delay balance is one step of policy improvement over
 // that (Howard 1960).
-absl::StatusOr<BatchingPolicy> DelayBalance(const SimulationSetup& setup,
-                                            const TunerOptions& options) {
-  TR_ASSIGN_OR_RETURN(const std::vector<ScoredPolicy> greedy,
-                      ScoreCandidates(setup, {{.kind = Kind::kGreedy}}, options));
-  return BatchingPolicy{.kind = Kind::kModel,
-                        .step_small_ms = greedy.front().result.step_small_ms,
-                        .step_large_ms = greedy.front().result.step_large_ms};
-}
-
-absl::StatusOr<std::vector<BatchingPolicy>> SeparateCandidates(const SimulationSetup& setup,
-                                                               const TunerOptions& options) {
-  TR_ASSIGN_OR_RETURN(const BatchingPolicy balance, DelayBalance(setup, options));
-  std::vector<BatchingPolicy> candidates = {balance};
+std::vector<BatchingPolicy> SeparateCandidates(const SimulationSetup& setup,
+                                               const SimulationResult& greedy) {
+  std::vector<BatchingPolicy> candidates = {{.kind = Kind::kModel,
+                                             .step_small_ms = greedy.step_small_ms,
+                                             .step_large_ms = greedy.step_large_ms}};
   const auto rows = [&](double share, int workers) {
     return std::max(1, static_cast<int>(std::lround(share * setup.requests / workers)));
   };
@@ -77,32 +69,29 @@ absl::StatusOr<std::vector<BatchingPolicy>> SeparateCandidates(const SimulationS
   return candidates;
 }
 
-// Greedy comes first.
-absl::StatusOr<std::vector<BatchingPolicy>> Candidates(const SimulationSetup& setup,
-                                                       const TunerOptions& options) {
-  std::vector<BatchingPolicy> candidates = {{.kind = Kind::kGreedy}};
-  if (setup.requests == 1) return candidates;  // One request never waits for another.
-  std::vector<BatchingPolicy> others;
-  if (setup.shared_device) {
-    others = SharedCandidates(setup);
-  } else {
-    TR_ASSIGN_OR_RETURN(others, SeparateCandidates(setup, options));
-  }
-  candidates.insert(candidates.end(), others.begin(), others.end());
-  return candidates;
+// What competes with greedy.
+std::vector<BatchingPolicy> Candidates(const SimulationSetup& setup,
+                                       const SimulationResult& greedy) {
+  if (setup.requests == 1) return {};  // One request never waits for another.
+  return setup.shared_device ? SharedCandidates(setup) : SeparateCandidates(setup, greedy);
 }
 
 }  // namespace
 
 absl::StatusOr<TunedPolicy> Tune(const SimulationSetup& setup, const TunerOptions& options) {
   TR_RETURN_IF_ERROR(CheckSetup(setup));
-  TR_ASSIGN_OR_RETURN(const std::vector<BatchingPolicy> candidates, Candidates(setup, options));
-  TR_ASSIGN_OR_RETURN(const std::vector<ScoredPolicy> scored,
-                      ScoreCandidates(setup, candidates, options));
-  const ScoredPolicy& greedy = scored.front();
-  const ScoredPolicy* best = &*std::min_element(scored.begin(), scored.end(), Faster);
-  const double least = greedy.result.committed_per_s * (1.0 + options.least_gain);
-  if (best->result.committed_per_s <= least) best = &greedy;
+  TR_ASSIGN_OR_RETURN(const std::vector<ScoredPolicy> at_once,
+                      ScoreAtLength(setup, {{.kind = Kind::kGreedy}}, options));
+  const ScoredPolicy& greedy = at_once.front();
+  TR_ASSIGN_OR_RETURN(const std::vector<ScoredPolicy> others,
+                      ScoreFinalists(setup, Candidates(setup, greedy.result), options));
+  const ScoredPolicy* best = &greedy;
+  double least = greedy.result.committed_per_s * (1.0 + options.least_gain);
+  for (const ScoredPolicy& other : others) {
+    if (other.result.committed_per_s <= least) continue;
+    best = &other;
+    least = other.result.committed_per_s;
+  }
   return TunedPolicy{.policy = best->policy,
                      .predicted = best->result,
                      .greedy_committed_per_s = greedy.result.committed_per_s};

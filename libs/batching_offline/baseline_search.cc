@@ -58,10 +58,15 @@ absl::StatusOr<BatchingPolicy> BestOfFamily(const SimulationSetup& setup, Kind k
     return tuned.policy;
   }
   if (kind != Kind::kStatic && kind != Kind::kFixedWait) return BatchingPolicy{.kind = kind};
-  TR_ASSIGN_OR_RETURN(
-      const std::vector<ScoredPolicy> scored,
-      ScoreCandidates(setup, kind == Kind::kStatic ? StaticFamily(setup) : FixedWaitFamily(setup),
-                      options));
+  // The member that waits for nothing stays a candidate however it does in the first round.
+  std::vector<BatchingPolicy> family =
+      kind == Kind::kStatic ? StaticFamily(setup) : FixedWaitFamily(setup);
+  TR_ASSIGN_OR_RETURN(std::vector<ScoredPolicy> scored,
+                      ScoreAtLength(setup, {family.front()}, options));
+  family.erase(family.begin());
+  TR_ASSIGN_OR_RETURN(const std::vector<ScoredPolicy> others,
+                      ScoreFinalists(setup, family, options));
+  scored.insert(scored.end(), others.begin(), others.end());
   return std::min_element(scored.begin(), scored.end(), Faster)->policy;
 }
 
