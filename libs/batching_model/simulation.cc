@@ -161,7 +161,7 @@ void Simulation::Receive(const Arrival& arrival) {
 void Simulation::Complete(Side side, int index) {
   Worker& worker = side_[side][index];
   std::swap(worker.last, worker.step);
-  if (setup_.hop_ms > 0) arrivals_.push({now_ + setup_.hop_ms, side, index, kNoRequest});
+  if (setup_.hop_ms > 0) arrivals_.push({now_ + setup_.hop_ms, side, kNoRequest});
   for (const int request : worker.running) {
     if (StaysAfter(side, request)) {
       MakeReady(side, request);
@@ -191,7 +191,7 @@ bool Simulation::StaysAfter(Side side, int request) {
 void Simulation::Hand(Side side, int request) {
   if (setup_.hop_ms == 0 || setup_.shared_device) return MakeReady(side, request);
   ++Home(side, request).inbound;
-  arrivals_.push({now_ + setup_.hop_ms, side, home_[side][request], request});
+  arrivals_.push({now_ + setup_.hop_ms, side, request});
 }
 
 void Simulation::MakeReady(Side side, int request) {

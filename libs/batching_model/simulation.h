@@ -54,7 +54,6 @@ class Simulation {
   struct Arrival {
     double time;
     Side side;
-    int worker;  // For a row its destination, for an update the worker whose step it was.
     int request;
     bool operator>(const Arrival& other) const { return time > other.time; }
   };

@@ -86,8 +86,9 @@ struct Awaited {
 // steps are unknown.
 std::optional<RunningStep> Foreseen(const ReleaseSnapshot& snapshot, const ReleaseRule& rule) {
   const auto rows = static_cast<int32_t>(std::lround(Returning(snapshot, rule)));
+  if (rows <= 0) return std::nullopt;
   const absl::Duration step = absl::Milliseconds(rule.small->Predict(rows, rows));
-  if (rows <= 0 || step <= absl::ZeroDuration()) return std::nullopt;
+  if (step <= absl::ZeroDuration()) return std::nullopt;
   // The handoff latency counts both ways.
   return RunningStep{.since = snapshot.now + UntilFree(snapshot, rule, snapshot.own.predicted),
                      .rows = rows,
