@@ -176,6 +176,20 @@ TEST(SimulatorTest, TheDistributedFormKeepsTheGain) {
   EXPECT_GT(distributed / greedy, 1.06);
 }
 
+// T is what an arriving row saves: where it is next to nothing, no row waits for any.
+TEST(SimulatorTest, TheMeanStepsOfThePlanDecideHowLongRowsWait) {
+  SimulationSetup setup = Gpu(16, .4);
+  setup.distributed = true;
+  const SimulationResult greedy = *Simulate(setup, {});
+  const auto with = [&](double small_ms, double large_ms) {
+    return *Simulate(setup,
+                     {.kind = Kind::kModel, .step_small_ms = small_ms, .step_large_ms = large_ms});
+  };
+  EXPECT_EQ(with(.01, .01).committed_per_s, greedy.committed_per_s);
+  EXPECT_GT(with(.01, 24).mean_batch_large, 1.05 * greedy.mean_batch_large);
+  EXPECT_GT(with(24, .01).mean_batch_small, 1.05 * greedy.mean_batch_small);
+}
+
 TEST(SimulatorTest, AChangeOfSidesTakesTheHandoffLatencyOnASharedDevice) {
   SimulationSetup setup{.small = Affine(3, 0),
                         .large = Affine(15, 0),
