@@ -27,10 +27,14 @@ wire::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, abs
     case BatchingPolicy::Kind::kLongestQueue:
       break;
   }
-  if (rule.least_rows() == 0 && rule.wait_us() == 0 && !rule.delay_balance()) return rule;
+  if (!MayWait(rule)) return rule;
   rule.set_step_spread(large_spread);
   rule.set_cap_us(absl::ToInt64Microseconds(cap));
   return rule;
+}
+
+bool MayWait(const wire::Deferral& rule) {
+  return rule.least_rows() > 0 || rule.wait_us() > 0 || rule.delay_balance();
 }
 
 bool DeferralDiffers(const wire::Deferral& sent, const wire::Deferral& now) {

@@ -16,6 +16,9 @@ namespace tokenrouter {
 // All fields are 0 where no row waits. `large_spread`: the relative spread of large steps.
 wire::Deferral DeferralOf(const BatchingPolicy& policy, double large_spread, absl::Duration cap);
 
+// Whether rows may wait under the rule.
+bool MayWait(const wire::Deferral& rule);
+
 // Whether the rule must be sent again: the rule itself differs, or the spread by more than a few
 // hundredths.
 bool DeferralDiffers(const wire::Deferral& sent, const wire::Deferral& now);

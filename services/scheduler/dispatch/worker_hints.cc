@@ -25,7 +25,7 @@ void WorkerHints::SendDeferralTo(AttachedWorker* small, const wire::Deferral& ru
   if (!DeferralDiffers(small->told.rule, rule)) return;
   const bool waited = small->told.waits;
   small->told.rule = rule;
-  small->told.waits = rule.least_rows() > 0 || rule.wait_us() > 0 || rule.delay_balance();
+  small->told.waits = MayWait(rule);
   *state_->outbox.workers.Get(small->stream).mutable_deferral() = rule;
   if (small->told.waits && !waited) SendPeerStep(small);
 }
