@@ -123,7 +123,7 @@ void RowReportHandler::Diverged(RequestMachine* request, Role role) {
 
 void RowReportHandler::JudgeSuspect(RequestMachine* request, Role role) {
   const RequestSide& side = request->side(role);
-  if (side.losses == 0 || side.rows < state_->options.suspect_rows) return;
+  if (side.losses() == 0 || side.rows < state_->options.suspect_rows) return;
   FreeSuspectSlot(state_, *request, role);
   request->mutable_side(role).Absolve();
 }
@@ -158,7 +158,7 @@ void RowReportHandler::OnAcknowledged(RequestMachine* request) {
   if (request->phase() != Phase::kRunning && request->phase() != Phase::kReleasable) return;
   const Role role = request->grant().role;
   // Another suspect may run where it could go on.
-  if (request->credit_blocked() && request->side(role).losses > 0) {
+  if (request->credit_blocked() && request->side(role).losses() > 0) {
     return placement_->DispatchGrant(request);
   }
   const auto until = RaiseCredit(request, role, /*with_grant=*/false);

@@ -123,7 +123,7 @@ void Placement::OpenOn(RequestMachine* request, Role role, AttachedWorker* worke
 
 void Placement::OnGranted(RequestMachine* request, AttachedWorker* worker) {
   NoteCommand(worker);
-  if (request->side(worker->role).losses > 0) worker->suspect = request->origin().key;
+  if (request->side(worker->role).losses() > 0) worker->suspect = request->origin().key;
   if (worker->role == Role::kSmall) {
     request->SetPhase(Phase::kRunning, state_->now);
     CountReady(state_, request, worker);

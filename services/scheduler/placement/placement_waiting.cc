@@ -60,7 +60,7 @@ absl::Time Placement::WaitEnd(const RequestMachine& request) const {
   const Role role = request.grant().role;
   const int pair = request.origin().pair;
   absl::Time queued = request.phase().since();
-  if (request.side(role).losses > 0 && !PoolEmpty(pair, role)) {
+  if (request.side(role).losses() > 0 && !PoolEmpty(pair, role)) {
     queued += state_->options.suspect_wait;
     if (IsolationHolds(request, role)) return queued;
   }

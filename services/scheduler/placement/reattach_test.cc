@@ -51,7 +51,7 @@ TEST(Reattach, WithinTheGraceKeepsRequestsWhereTheirKvIs) {
   s.Tick(absl::Seconds(1));
   EXPECT_EQ(s.Told(kOther).opens_size(), 0);
   EXPECT_EQ(Reopened(s, Role::kSmall, ReopenCause::kReattached), 2u);
-  EXPECT_EQ(s.core.requests().Find(1)->side(Role::kSmall).losses, 0) << "nobody died";
+  EXPECT_EQ(s.core.requests().Find(1)->side(Role::kSmall).losses(), 0) << "nobody died";
 }
 
 TEST(Reattach, OverAnOldStreamThatSeemsAliveKeepsThemToo) {

@@ -66,7 +66,7 @@ TEST(SuspectTest, APoisonRequestTakesThreeWorkersAlongAndNobodyElseFails) {
   for (int round = 0; round < 20; ++round) LetOthersWrite(&s, innocent);
   for (const uint64_t key : innocent) {
     ASSERT_NE(s.core.requests().Find(key), nullptr) << key;
-    EXPECT_EQ(SmallSide(s, key).losses, 0) << key << " has written since";
+    EXPECT_EQ(SmallSide(s, key).losses(), 0) << key << " has written since";
     EXPECT_NE(s.core.requests().Find(key)->service().ready.worker, 0u) << key;
   }
 }
@@ -158,9 +158,9 @@ TEST(SuspectTest, OnlyWhatRanIsSuspected) {
   s.Submit(3);
   s.Send(S::kSmall, S::HandingOff(S::Row(3, 1, 3, {40}), Role::kLarge));
   s.WorkerGone(S::kSmall);
-  EXPECT_EQ(SmallSide(s, 1).losses, 0) << "it waited for its client";
-  EXPECT_EQ(SmallSide(s, 2).losses, 1);
-  EXPECT_EQ(SmallSide(s, 3).losses, 0) << "it was on the large side";
+  EXPECT_EQ(SmallSide(s, 1).losses(), 0) << "it waited for its client";
+  EXPECT_EQ(SmallSide(s, 2).losses(), 1);
+  EXPECT_EQ(SmallSide(s, 3).losses(), 0) << "it was on the large side";
 }
 
 TEST(SuspectTest, WhatWaitsForItsReleaseMayHaveBeenReadAhead) {
@@ -175,8 +175,8 @@ TEST(SuspectTest, WhatWaitsForItsReleaseMayHaveBeenReadAhead) {
   ASSERT_EQ(s.core.requests().Find(2)->phase(), Phase::kReleasable);
   // The worker may have begun its step before it knew that request 1 is released.
   s.WorkerGone(S::kLarge);
-  EXPECT_EQ(s.core.requests().Find(1)->side(Role::kLarge).losses, 1);
-  EXPECT_EQ(s.core.requests().Find(2)->side(Role::kLarge).losses, 1);
+  EXPECT_EQ(s.core.requests().Find(1)->side(Role::kLarge).losses(), 1);
+  EXPECT_EQ(s.core.requests().Find(2)->side(Role::kLarge).losses(), 1);
 }
 
 TEST(SuspectTest, WorkersThatAreLostAgainAndAgainCountOnce) {
@@ -189,7 +189,7 @@ TEST(SuspectTest, WorkersThatAreLostAgainAndAgainCountOnce) {
     s.Attach(stream + 1, S::Hello(Role::kSmall, stream % 2 == 0 ? "flapping-1" : "flapping-0"));
   }
   ASSERT_EQ(s.core.requests().size(), 1) << "a process that crashed has another name";
-  EXPECT_EQ(SmallSide(s, 1).losses, 2);
+  EXPECT_EQ(SmallSide(s, 1).losses(), 2);
 }
 
 TEST(SuspectTest, SuspectsWaitForTheirTurnOnlySoLong) {

@@ -13,7 +13,7 @@
 namespace tokenrouter {
 
 bool Placement::IsolationHolds(const RequestMachine& request, Role role) const {
-  if (request.side(role).losses == 0) return false;
+  if (request.side(role).losses() == 0) return false;
   return request.phase() != Phase::kWaiting ||
          state_->now - request.phase().since() < state_->options.suspect_wait;
 }

@@ -97,7 +97,7 @@ std::vector<uint64_t> WorkerLoss::Stranded(const std::vector<LostWorker>& lost) 
 }
 
 void WorkerLoss::GoOn(RequestMachine* request, AttachedWorker* back) {
-  const int losses = request->side(request->grant().role).losses;
+  const int losses = request->side(request->grant().role).losses();
   if (losses >= state_->options.max_worker_losses) {
     finisher_->Reject(request, RejectReason::kCrashSuspect, absl::StatusCode::kInternal,
                       absl::StrCat("ran on ", losses, " ", RoleName(request->grant().role),

@@ -26,12 +26,6 @@ void RequestSide::Lose(ReopenCause cause) {
 void RequestSide::Suspect(const std::string& worker_id) {
   if (std::find(lost_on.begin(), lost_on.end(), worker_id) != lost_on.end()) return;
   lost_on.push_back(worker_id);
-  losses = static_cast<int>(lost_on.size());
-}
-
-void RequestSide::Absolve() {
-  losses = 0;
-  lost_on.clear();
 }
 
 }  // namespace tokenrouter

@@ -25,9 +25,12 @@ struct RequestSide {
   bool credit_blocked = false;
   int numerics_class = 0;  // Of the last worker; 0: none yet. Kept when the worker is lost.
   ReopenCause lost_by = ReopenCause::kWorkerLost;  // Valid once epoch > 0 and worker is 0.
-  int losses = 0;  // Workers in a row that were lost while it ran there; > 0: it is suspected.
-  std::vector<std::string> lost_on;  // Their worker_ids.
-  int rows = 0;                      // Accepted since it was opened.
+  // The worker_ids of the workers in a row that were lost while it ran there.
+  std::vector<std::string> lost_on;
+  int rows = 0;  // Accepted since it was opened.
+
+  // Above 0 it is suspected.
+  int losses() const { return static_cast<int>(lost_on.size()); }
 
   void Know(Position ids);
   // The worker reports that it knows only `have` ids. False when the report is stale or no change.
@@ -37,7 +40,7 @@ struct RequestSide {
   // The worker was lost while the request ran there. One that is lost again was not dead: a process
   // that crashed comes back under another worker_id.
   void Suspect(const std::string& worker_id);
-  void Absolve();
+  void Absolve() { lost_on.clear(); }
 };
 
 }  // namespace tokenrouter

@@ -45,13 +45,13 @@ TEST(RequestSideTest, CountsEachLostWorkerOnce) {
   RequestSide side = Open();
   side.Suspect("a");
   side.Suspect("a");
-  EXPECT_EQ(side.losses, 1);
+  EXPECT_EQ(side.losses(), 1);
   side.Suspect("b");
-  EXPECT_EQ(side.losses, 2);
+  EXPECT_EQ(side.losses(), 2);
   side.Absolve();
-  EXPECT_EQ(side.losses, 0);
+  EXPECT_EQ(side.losses(), 0);
   side.Suspect("a");
-  EXPECT_EQ(side.losses, 1) << "it counts from the beginning";
+  EXPECT_EQ(side.losses(), 1) << "it counts from the beginning";
 }
 
 }  // namespace

@@ -21,7 +21,6 @@ void FillOpen(RequestMachine* request, Role role, StreamId worker, int numerics_
           .read = grant.role == role ? 0 : history.size(),  // Computed before its first grant.
           .credit = service.client.acked + service.client.credit_window,
           .numerics_class = numerics_class,
-          .losses = side.losses,
           .lost_on = std::move(side.lost_on)};
   service.placed = true;
   open->set_request(request->origin().key);
