@@ -24,7 +24,8 @@ bool RecordsFit(const Message& message) {
   const int ids = message.ids_size();
   const auto fits = [ids](int size) { return size == 0 || size == ids; };
   return message.authors().size() == static_cast<size_t>(ids) && fits(message.entropies_size()) &&
-         fits(message.logprobs_size()) && AuthorsFromWire(message.authors()).ok();
+         fits(message.logprobs_size()) &&
+         std::all_of(message.authors().begin(), message.authors().end(), IsAuthor);
 }
 
 // REQUIRES: RecordsFit(message).

@@ -141,25 +141,4 @@ std::map<std::string, double> ParametersFromWire(const api::RoutingParameters& r
   return {routing.parameters().begin(), routing.parameters().end()};
 }
 
-std::string AuthorsToWire(const std::vector<Author>& authors) {
-  std::string bytes;
-  bytes.reserve(authors.size());
-  for (const Author author : authors) bytes.push_back(static_cast<char>(author));
-  return bytes;
-}
-
-absl::StatusOr<std::vector<Author>> AuthorsFromWire(std::string_view bytes) {
-  std::vector<Author> authors;
-  authors.reserve(bytes.size());
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const int value = static_cast<unsigned char>(bytes[i]);
-    if (value != static_cast<int>(Author::kSmall) && value != static_cast<int>(Author::kLarge)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("authors[", i, "] is ", value, "; allowed: 1 (small), 2 (large)"));
-    }
-    authors.push_back(static_cast<Author>(value));
-  }
-  return authors;
-}
-
 }  // namespace tokenrouter

@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -49,9 +47,10 @@ absl::StatusOr<StopRules> FromWire(const wire::StopRules& rules);
 std::map<std::string, double> ParametersFromWire(const api::RoutingParameters& routing);
 
 // Authors travel as one byte per id: 1 small, 2 large. Anything else is refused, prompt included.
-std::string AuthorsToWire(const std::vector<Author>& authors);
-absl::StatusOr<std::vector<Author>> AuthorsFromWire(std::string_view bytes);
-// Of a message that was checked on its arrival. REQUIRES: AuthorsFromWire accepts the byte.
+inline bool IsAuthor(char byte) {
+  return byte == static_cast<char>(Author::kSmall) || byte == static_cast<char>(Author::kLarge);
+}
+// Of a message that was checked on its arrival. REQUIRES: IsAuthor(byte).
 inline Author CheckedAuthor(char byte) { return byte == 2 ? Author::kLarge : Author::kSmall; }
 
 }  // namespace tokenrouter

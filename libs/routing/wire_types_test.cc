@@ -101,12 +101,11 @@ TEST(WireTypesTest, StopRulesSurviveTheWireAndAreChecked) {
 }
 
 TEST(WireTypesTest, AuthorsAreOneByteEach) {
-  const std::vector<Author> authors = {Author::kSmall, Author::kLarge};
-  EXPECT_EQ(AuthorsToWire(authors), "\x01\x02");
-  TR_ASSERT_OK_AND_ASSIGN(const std::vector<Author> back, AuthorsFromWire("\x01\x02"));
-  EXPECT_EQ(back, authors);
-  EXPECT_THAT(AuthorsFromWire("\x01\x03"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("authors[1] is 3")));
+  EXPECT_EQ(CheckedAuthor('\x01'), Author::kSmall);
+  EXPECT_EQ(CheckedAuthor('\x02'), Author::kLarge);
+  for (int byte = 0; byte < 256; ++byte) {
+    EXPECT_EQ(IsAuthor(static_cast<char>(byte)), byte == 1 || byte == 2) << byte;
+  }
 }
 
 }  // namespace

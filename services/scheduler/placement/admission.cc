@@ -56,7 +56,7 @@ std::optional<Refusal> JudgeSubmit(const wire::Submit& submit, const Pair& pair)
                                       submit.ids_size() - prompt, " ids after the prompt"));
   }
   for (const char author : submit.authors()) {
-    if (author != 1 && author != 2) {
+    if (!IsAuthor(author)) {
       return Invalid(spec, absl::StrCat("author ", static_cast<int>(author), "; allowed: 1, 2"));
     }
   }
