@@ -82,28 +82,32 @@ void SimulatedScheduler::Take(std::function<void()> input, const std::function<v
   FlushSoon();
 }
 
+template <typename Up, typename Down>
+void SimulatedScheduler::Serve(const std::shared_ptr<Wire<Up, Down>>& wire,
+                               std::function<void(const Up&)> on_frame,
+                               std::function<void()> on_gone) {
+  const auto defer = [held = std::weak_ptr<Wire<Up, Down>>(wire)](int frames) {
+    if (const auto open = held.lock()) open->ServerDefers(frames);
+  };
+  wire->SetServer({[this, on_frame = std::move(on_frame), defer](const Up& frame) {
+                     Take([on_frame, frame] { on_frame(frame); }, defer);
+                   },
+                   [this, on_gone = std::move(on_gone)] { Take(on_gone, [](int) {}); }});
+}
+
 bool SimulatedScheduler::Accept(const std::shared_ptr<GatewayWire>& wire) {
   if (core_ == nullptr) return false;
   const StreamId stream = next_stream_++;
   gateways_[stream] = wire;
-  const auto defer = [held = std::weak_ptr<GatewayWire>(wire)](int frames) {
-    if (const auto open = held.lock()) open->ServerDefers(frames);
-  };
-  const auto on_frame = [this, stream, defer](const wire::GatewayFrame& frame) {
-    const auto handle = [this, stream, frame] {
-      if (!gateways_.contains(stream)) return;
-      if (frame.has_hello()) gateway_pairs_[stream] = frame.hello().pair();
-      core_->OnGatewayFrame(stream, frame, events_->now());
-    };
-    Take(handle, defer);
+  const auto on_frame = [this, stream](const wire::GatewayFrame& frame) {
+    if (!gateways_.contains(stream)) return;
+    if (frame.has_hello()) gateway_pairs_[stream] = frame.hello().pair();
+    core_->OnGatewayFrame(stream, frame, events_->now());
   };
   const auto on_gone = [this, stream] {
-    const auto handle = [this, stream] {
-      if (gateways_.erase(stream) > 0) core_->OnGatewayGone(stream, events_->now());
-    };
-    Take(handle, [](int) {});
+    if (gateways_.erase(stream) > 0) core_->OnGatewayGone(stream, events_->now());
   };
-  wire->SetServer({on_frame, on_gone});
+  Serve<wire::GatewayFrame, wire::SchedulerFrame>(wire, on_frame, on_gone);
   return true;
 }
 
@@ -111,24 +115,15 @@ bool SimulatedScheduler::Accept(const std::shared_ptr<WorkerWire>& wire) {
   if (core_ == nullptr) return false;
   const StreamId stream = next_stream_++;
   workers_[stream] = wire;
-  const auto defer = [held = std::weak_ptr<WorkerWire>(wire)](int frames) {
-    if (const auto open = held.lock()) open->ServerDefers(frames);
-  };
-  const auto on_frame = [this, stream, defer](const wire::WorkerFrame& frame) {
-    const auto handle = [this, stream, frame] {
-      if (!workers_.contains(stream)) return;
-      if (frame.has_hello()) worker_ids_[stream] = frame.hello().worker_id();
-      core_->OnWorkerFrame(stream, frame, events_->now());
-    };
-    Take(handle, defer);
+  const auto on_frame = [this, stream](const wire::WorkerFrame& frame) {
+    if (!workers_.contains(stream)) return;
+    if (frame.has_hello()) worker_ids_[stream] = frame.hello().worker_id();
+    core_->OnWorkerFrame(stream, frame, events_->now());
   };
   const auto on_gone = [this, stream] {
-    const auto handle = [this, stream] {
-      if (workers_.erase(stream) > 0) core_->OnWorkerGone(stream, events_->now());
-    };
-    Take(handle, [](int) {});
+    if (workers_.erase(stream) > 0) core_->OnWorkerGone(stream, events_->now());
   };
-  wire->SetServer({on_frame, on_gone});
+  Serve<wire::WorkerFrame, wire::CommandFrame>(wire, on_frame, on_gone);
   return true;
 }
 

@@ -77,6 +77,10 @@ class SimulatedScheduler : public Output {
   bool frozen() const { return events_->now() < frozen_until_; }
   // `defer` counts frames that stay unread on their wire.
   void Take(std::function<void()> input, const std::function<void(int)>& defer);
+  // Takes all that comes over an accepted stream.
+  template <typename Up, typename Down>
+  void Serve(const std::shared_ptr<Wire<Up, Down>>& wire, std::function<void(const Up&)> on_frame,
+             std::function<void()> on_gone);
   void CutAll(bool orderly);
   void JudgeRejections(StreamId stream, const wire::SchedulerFrame& frame);
   void JudgeDegraded();
