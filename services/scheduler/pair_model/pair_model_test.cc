@@ -3,26 +3,18 @@
 #include <gtest/gtest.h>
 
 #include "libs/status/status_matchers.h"
+#include "services/scheduler/pair_model/testing/taught_curve.h"
 
 namespace tokenrouter {
 namespace {
 
 constexpr absl::Time kStart = absl::UnixEpoch();
 
-void Teach(PairModel* model, Role role, double base, double row, double id) {
-  for (int rows = 1; rows <= 16; rows *= 2) {
-    for (const int ids : {1, 10}) {
-      model->mutable_seen().ObserveStep(role, rows, rows * ids,
-                                        absl::Milliseconds(base + row * rows + id * rows * ids));
-    }
-  }
-}
-
 // Memory-bound at one request, compute-bound at sixteen.
 PairModel Taught() {
   PairModel model{PairModelOptions{}};
-  Teach(&model, Role::kSmall, 10, 1, 1);
-  Teach(&model, Role::kLarge, 40, .5, 3);
+  Teach(&model.mutable_seen(), Role::kSmall, 10, 1, 1);
+  Teach(&model.mutable_seen(), Role::kLarge, 40, .5, 3);
   model.mutable_seen().SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
   model.mutable_seen().ObserveRows(Role::kSmall, 1000, 100);
   return model;
@@ -44,7 +36,7 @@ int Serve(PairModel* model, int32_t live, absl::Time from, absl::Time until) {
 
 TEST(PairModelTest, WantsNoPlanBeforeBothCurvesAreKnown) {
   PairModel model{PairModelOptions{}};
-  Teach(&model, Role::kSmall, 10, 2, 0);
+  Teach(&model.mutable_seen(), Role::kSmall, 10, 2, 0);
   EXPECT_EQ(model.Wanted(4, kStart), std::nullopt);
   EXPECT_EQ(model.mode(), ServiceMode::kRouted);
   EXPECT_EQ(model.Policy(8).kind, BatchingPolicy::Kind::kGreedy);
@@ -114,7 +106,7 @@ TEST(PairModelTest, ServesLargeOnlyWhereTheLargeModelIsBoundByCompute) {
 
 TEST(PairModelTest, StaysRoutedWhileACurveIsUnsure) {
   PairModel model{PairModelOptions{}};
-  Teach(&model, Role::kSmall, 10, 2, 0);
+  Teach(&model.mutable_seen(), Role::kSmall, 10, 2, 0);
   for (const int rows : {1, 1, 2}) {
     model.mutable_seen().ObserveStep(Role::kLarge, rows, 4 * rows,
                                      absl::Milliseconds(rows == 2 ? 30 : 60));
@@ -126,8 +118,8 @@ TEST(PairModelTest, StaysRoutedWhileACurveIsUnsure) {
 
 TEST(PairModelTest, StaysRoutedUntilItHasSeenTheAlgorithm) {
   PairModel model{PairModelOptions{}};
-  Teach(&model, Role::kSmall, 10, 2, 0);
-  Teach(&model, Role::kLarge, 40, .5, 3);
+  Teach(&model.mutable_seen(), Role::kSmall, 10, 2, 0);
+  Teach(&model.mutable_seen(), Role::kLarge, 40, .5, 3);
   model.mutable_seen().SetTopology(/*shared_device=*/true, absl::InfiniteDuration());
   model.mutable_seen().ObserveRows(Role::kSmall, 10, 9);
   Serve(&model, 16, kStart, kStart + absl::Seconds(5));

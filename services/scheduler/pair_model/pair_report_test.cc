@@ -3,20 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "libs/status/status_matchers.h"
+#include "services/scheduler/pair_model/testing/taught_curve.h"
 
 namespace tokenrouter {
 namespace {
 
 constexpr absl::Time kStart = absl::UnixEpoch();
-
-void Teach(PairObservations* seen, Role role, double base, double row, double id) {
-  for (int rows = 1; rows <= 16; rows *= 2) {
-    for (const int ids : {1, 10}) {
-      seen->ObserveStep(role, rows, rows * ids,
-                        absl::Milliseconds(base + row * rows + id * rows * ids));
-    }
-  }
-}
 
 TEST(PairReportTest, ReportsWhatIsSeenPlannedAndDecided) {
   PairModel model{PairModelOptions{}};
