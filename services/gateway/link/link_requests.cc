@@ -139,8 +139,9 @@ void LinkRequests::OnChunk(const wire::TokenChunk& chunk) {
   request.ids.insert(request.ids.end(), chunk.ids().begin(), chunk.ids().end());
   request.authors += chunk.authors();
   request.state = chunk.state();
-  request.grant.reset();  // One of earlier ids would be wrong.
   if (chunk.has_grant()) request.grant = chunk.grant();
+  request.grant_heard = request.grant_heard || chunk.has_grant();
+  if (!request.grant_heard) request.grant.reset();  // This scheduler does not tell.
   events_.push_back(EventOf(chunk));
   if (chunk.has_finish()) Erase(it);
 }
@@ -202,6 +203,7 @@ void LinkRequests::AddSubmits(wire::GatewayFrame* frame, absl::Time now) {
     bytes += more;
     *frame->add_submits() = MakeSubmit(handle, request, now);
     request.submitted = true;
+    request.grant_heard = false;
     --unsubmitted_;
     // On a first submit the refusal as a duplicate is final; only a resubmit may collide with its
     // own earlier submission, whose stream the scheduler has not seen end yet.

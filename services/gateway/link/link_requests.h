@@ -71,12 +71,13 @@ class LinkRequests {
     std::vector<int32_t> ids;
     std::string authors;
     std::string state;
-    std::optional<wire::GrantState> grant;        // After the last id; none before the first chunk.
-    int32_t acknowledged = 0;                     // Length that the client has.
-    int32_t ack_sent = 0;                         // On this stream.
-    bool sent_before = false;                     // On any stream: then a submit is a resubmit.
-    bool submitted = false;                       // On this stream.
-    absl::Time give_up = absl::InfiniteFuture();  // While not submitted.
+    std::optional<wire::GrantState> grant;         // As heard last; none before the first chunk.
+    bool grant_heard = false;                      // Since the last submit.
+    int32_t acknowledged = 0;                      // Length that the client has.
+    int32_t ack_sent = 0;                          // On this stream.
+    bool sent_before = false;                      // On any stream: then a submit is a resubmit.
+    bool submitted = false;                        // On this stream.
+    absl::Time give_up = absl::InfiniteFuture();   // While not submitted.
     absl::Time deadline = absl::InfiniteFuture();  // Of spec.deadline_ms, from the first Submit.
     absl::Time not_before = absl::InfinitePast();
     int32_t committed() const { return static_cast<int32_t>(ids.size()); }

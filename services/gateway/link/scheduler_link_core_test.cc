@@ -225,7 +225,7 @@ TEST_F(SchedulerLinkCoreTest, SubmitsManyRequestsInFramesThatFit) {
   EXPECT_EQ(submitted, kRequests);
 }
 
-TEST_F(SchedulerLinkCoreTest, ResubmitsTheDecodeGrantOfTheLastChunk) {
+TEST_F(SchedulerLinkCoreTest, ResubmitsTheDecodeGrantThatItHeardLast) {
   ConnectTo(kTerm);
   Submit(1);
   Submit(2);
@@ -244,7 +244,25 @@ TEST_F(SchedulerLinkCoreTest, ResubmitsTheDecodeGrantOfTheLastChunk) {
   ASSERT_TRUE(frame.has_value());
   EXPECT_EQ(frame->submits(0).grant().role(), api::ROLE_LARGE);
   EXPECT_EQ(frame->submits(0).grant().window().tokens(), 3);
-  EXPECT_FALSE(frame->submits(1).has_grant()) << "that of an earlier chunk would be wrong";
+  EXPECT_EQ(frame->submits(1).grant().window().tokens(), 4) << "a chunk without one: as before";
+}
+
+TEST_F(SchedulerLinkCoreTest, ForgetsAGrantThatItsSchedulerDoesNotTellOf) {
+  ConnectTo(kTerm);
+  Submit(1);
+  core_.TakeFrame(now_);
+  grant_tokens_ = 4;
+  Deliver(1, 3, {7});
+  core_.OnDisconnected(now_);
+  Advance(absl::Milliseconds(50));
+  ConnectTo(kTerm + 1);
+  EXPECT_TRUE(core_.TakeFrame(now_)->submits(0).has_grant());
+  grant_tokens_ = 0;  // Of an older version, whose chunks never carry one.
+  Deliver(1, 4, {8}, /*finish=*/false, kTerm + 1);
+  core_.OnDisconnected(now_);
+  Advance(absl::Milliseconds(50));
+  ConnectTo(kTerm + 2);
+  EXPECT_FALSE(core_.TakeFrame(now_)->submits(0).has_grant()) << "that of an earlier chunk";
 }
 
 TEST_F(SchedulerLinkCoreTest, RejectionCarriesReasonAndRetryTime) {

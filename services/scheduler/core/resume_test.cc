@@ -18,7 +18,6 @@ wire::Submit ResubmitAfter(wire::Submit submit, const wire::SchedulerFrame& hear
     submit.mutable_ids()->MergeFrom(chunk.ids());
     submit.mutable_authors()->append(chunk.authors());
     submit.set_state(chunk.state());
-    submit.clear_grant();
     if (chunk.has_grant()) *submit.mutable_grant() = chunk.grant();
   }
   return submit;
@@ -42,6 +41,37 @@ wire::Submit Random(uint64_t handle) {
   wire::Submit submit = S::MakeSubmit(handle, "random");
   (*submit.mutable_spec()->mutable_routing()->mutable_parameters())["p"] = 0.5;
   return submit;
+}
+
+TEST(Resume, SendsTheGrantOnlyWhenItHasChanged) {
+  S before;
+  before.AttachAll();
+  before.Submit(Random(7));
+  before.Send(S::kSmall, S::Row(1, 1, 3, {40}));
+  before.Send(S::kSmall, S::Row(1, 1, 4, {41}));
+  before.Send(S::kSmall, HandingOff(5, {42}, Tokens(4)));
+  before.Send(S::kLarge, S::Row(1, 1, 6, {50}, 2));
+  const wire::SchedulerFrame heard = before.Heard();
+  ASSERT_EQ(heard.chunks_size(), 4);
+  EXPECT_TRUE(heard.chunks(0).has_grant()) << "the first chunk after a submit";
+  EXPECT_FALSE(heard.chunks(1).has_grant()) << "absent: as before";
+  EXPECT_EQ(heard.chunks(2).grant().window().tokens(), 4);
+  EXPECT_EQ(heard.chunks(3).grant().window().tokens(), 3);
+}
+
+TEST(Resume, SendsTheGrantAgainAfterAResubmit) {
+  S before;
+  before.AttachAll();
+  before.Submit(Random(7));
+  before.Send(S::kSmall, S::Row(1, 1, 3, {40}));
+  before.Send(S::kSmall, S::Row(1, 1, 4, {41}));
+  S after;
+  after.AttachAll();
+  after.Submit(ResubmitAfter(Random(7), before.Heard()));
+  after.Send(S::kSmall, S::Row(1, 1, 5, {42}));
+  const wire::SchedulerFrame heard = after.Heard();
+  ASSERT_EQ(heard.chunks_size(), 1);
+  EXPECT_TRUE(heard.chunks(0).has_grant());
 }
 
 TEST(Resume, GoesOnInAWindowOfTokens) {

@@ -9,6 +9,16 @@
 #include "services/scheduler/request/side_commands.h"
 
 namespace tokenrouter {
+namespace {
+
+// Puts the decode grant into the chunk unless the gateway has it already.
+void SendGrant(RequestMachine* request, wire::TokenChunk* chunk) {
+  bool& sent = request->mutable_service().grant_sent;
+  if (!sent) FillGrantState(request->grant(), chunk->mutable_grant());
+  sent = true;
+}
+
+}  // namespace
 
 void RowReportHandler::OnRow(AttachedWorker* worker, const wire::RowReport& row) {
   RequestMachine* const request = state_->requests.Find(row.request());
@@ -35,7 +45,7 @@ void RowReportHandler::OnRow(AttachedWorker* worker, const wire::RowReport& row)
   } else if (row.has_handoff()) {
     HandOff(request, row.handoff(), chunk);
   } else {
-    if (chunk != nullptr) FillGrantState(request->grant(), chunk->mutable_grant());
+    if (chunk != nullptr) SendGrant(request, chunk);
     state_->requests.FollowReading(*request);
     CountUncomputed(request, worker);
     placement_->OnTokensAccepted(request, worker);
@@ -135,9 +145,9 @@ void RowReportHandler::HandOff(RequestMachine* request, const wire::Handoff& han
   FreeSuspectSlot(state_, *request, from);
   // Tentative ids do not survive a restart: their writer must write them again.
   const bool writes_again = !request->history().tail().empty();
-  if (chunk != nullptr && writes_again) FillGrantState(request->grant(), chunk->mutable_grant());
+  if (chunk != nullptr && writes_again) SendGrant(request, chunk);
   request->SetGrant(mode_->AtHandoff(*request, handoff));
-  if (chunk != nullptr && !writes_again) FillGrantState(request->grant(), chunk->mutable_grant());
+  if (chunk != nullptr && !writes_again) SendGrant(request, chunk);
   state_->requests.FollowReading(*request);
   const Role to = request->grant().role;
   if (to != from) ++state_->counters.handoffs[Index(to)];

@@ -28,8 +28,9 @@ struct RequestGrant {
 };
 
 // What is left of the grant after its side wrote `written` tokens: a reopen repeats the rest, not
-// the grant as it was given. A verification is answered by then.
-void CountDown(int32_t written, RequestGrant* grant);
+// the grant as it was given. A verification is answered by then. True when a window may have
+// changed.
+bool CountDown(int32_t written, RequestGrant* grant);
 
 // The grant with the algorithm's own decision in force. REQUIRES: grant.own.
 RequestGrant OwnGrant(const RequestGrant& grant);

@@ -16,11 +16,20 @@ TEST(RequestGrantTest, CountsDownItsWindowAndForgetsItsVerification) {
   RequestGrant grant;
   grant.terms = Window(5);
   grant.terms.set_verify(2);
-  CountDown(2, &grant);
+  EXPECT_TRUE(CountDown(2, &grant));
   EXPECT_EQ(grant.terms.window().tokens(), 3);
   EXPECT_EQ(grant.terms.verify(), 0);
   CountDown(3, &grant);
   EXPECT_EQ(grant.terms.window().tokens(), 1) << "a window of no tokens cannot be sent";
+}
+
+TEST(RequestGrantTest, ChangesNoWindowThatDoesNotCount) {
+  RequestGrant grant;
+  grant.terms.mutable_window()->set_kind(wire::Window::KIND_OWN_RULE);
+  EXPECT_FALSE(CountDown(2, &grant));
+  grant.large_alone = true;
+  grant.own = AlgorithmGrant{Role::kLarge, Window(4)};
+  EXPECT_TRUE(CountDown(1, &grant)) << "the algorithm's own window does";
 }
 
 TEST(RequestGrantTest, EndsTheAlgorithmsLargeWindowUnderneath) {

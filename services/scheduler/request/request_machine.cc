@@ -61,11 +61,12 @@ void RequestMachine::Accept(Role role, const wire::RowReport& row) {
   state_ = row.state();
   service_.reopens = 0;
   SetCreditBlocked(role, row);
-  CountDown(written, &grant_);
+  if (CountDown(written, &grant_)) service_.grant_sent = false;
 }
 
 void RequestMachine::SetGrant(RequestGrant grant) {
   grant_ = std::move(grant);
+  service_.grant_sent = false;
   for (RequestSide& side : sides_) side.credit_blocked = false;
 }
 

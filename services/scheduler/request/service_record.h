@@ -1,5 +1,6 @@
 // ServiceRecord is what the scheduler's parts note about how a request is served. RequestMachine
-// carries it for them; of its own it only begins `reopens` anew when tokens come.
+// carries it for them; of its own it only begins `reopens` anew when tokens come, and `grant_sent`
+// when the decode grant changes.
 // Threads: lives on the scheduler's loop.
 #pragma once
 
@@ -48,6 +49,8 @@ struct ServiceRecord {
   int reopens = 0;      // In a row without a token.
   // Prompt ids that were cached on the side that wrote first; none before its first row.
   std::optional<int32_t> cached_ids;
+  // Its gateway has heard of the decode grant as it is now.
+  bool grant_sent = false;
   // When its last token was committed, or when it was submitted if this term has committed none.
   absl::Time committed_at;
   absl::Time wait_until = absl::InfiniteFuture();  // In kWaiting (placement.h).
